@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Address handles, and the address vector that they and connected QPs share. */
+#ifndef HERALD_AH_H
+#define HERALD_AH_H
+
+#include <linux/refcount.h>
+#include <linux/rcupdate.h>
+#include <rdma/ib_verbs.h>
+
+struct herald_dev;
+struct herald_pd;
+
+/**
+ * struct herald_av - where a datagram or a connection goes
+ * @dgid: the destination
+ * @sgid: our own, copied from the GID table at creation
+ * @net_type: RDMA_NETWORK_IPV4 or RDMA_NETWORK_IPV6
+ */
+struct herald_av {
+	union ib_gid dgid;
+	union ib_gid sgid;
+	u8 net_type;
+	u8 sgid_index;
+	u8 hop_limit;
+	u8 traffic_class;
+	u8 sl;
+	u32 flow_label;
+};
+
+/**
+ * struct herald_ah - an address handle
+ * @refs: one for the object, one per op in flight; freed by the core's object
+ *	lifetime, so destroy waits for @gone
+ */
+struct herald_ah {
+	struct ib_ah ib;
+	struct herald_dev *dev;
+	u32 number;		/* in herald_dev.ahs */
+	struct herald_av av;
+	refcount_t refs;
+	struct completion gone;
+};
+
+static inline struct herald_ah *to_hah(struct ib_ah *ibah)
+{
+	return container_of(ibah, struct herald_ah, ib);
+}
+
+/* Fill @av from a checked attribute (RoCE: must have a GRH and an sgid_attr); 0 or -EINVAL. */
+int herald_av_from_attr(struct herald_av *av, const struct rdma_ah_attr *attr);
+/* The other way round, for queries. */
+void herald_av_to_attr(struct herald_dev *dev, const struct herald_av *av, struct rdma_ah_attr *attr);
+
+/*
+ * The AH of a process's WQE: a reference, or NULL if the number is no live AH
+ * of @pd.  Context: any.
+ */
+struct herald_ah *herald_ah_get(struct herald_dev *dev, struct ib_pd *pd, u32 number);
+void herald_ah_ref(struct herald_ah *ah);
+void herald_ah_put(struct herald_ah *ah);
+
+/* ib_device_ops; also create_user_ah (udata != NULL).  destroy may be called in atomic
+ * context (RDMA_DESTROY_AH_SLEEPABLE not set): then it spins for the references. */
+int herald_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct ib_udata *udata);
+int herald_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int herald_destroy_ah(struct ib_ah *ibah, u32 flags);
+
+#endif /* HERALD_AH_H */

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Completion queues.  Only cq.c touches a CQ ring. */
+#ifndef HERALD_CQ_H
+#define HERALD_CQ_H
+
+#include <linux/list.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/herald-abi.h>
+
+#include "event.h"
+#include "notify.h"
+
+struct herald_dev;
+struct herald_shm;
+struct herald_qp;
+
+/**
+ * struct herald_cq - a completion queue
+ * @user: the ring is mapped by a process, which consumes it and arms it by a
+ *	store; else herald consumes it in poll_cq and @arm_state holds
+ * @lock: protects the fields after it up to @handler; irq-safe; a leaf
+ * @producer: private producer index
+ * @consumer: private consumer index (kernel CQs)
+ * @dead: overrun happened; nothing is published any more
+ * @arm_state: kernel CQs
+ * @arm_fired: user CQs: sequence number of the last arm consumed
+ * @events_due: completion events that were decided and not yet delivered
+ * @claimed: some context will deliver @events_due
+ * @qps_lock: protects @qps (leaf; not held with @lock)
+ * @qps: QPs attached, by herald_qp.cq_node[SEND or RECV]
+ */
+struct herald_cq {
+	struct ib_cq ib;
+	struct herald_dev *dev;
+	bool user;
+	u32 id;
+
+	spinlock_t lock;
+	struct herald_shm *shm;
+	struct herald_cq_ctl *ctl;
+	struct herald_cqe *cqes;
+	u32 depth;		/* slots, a power of two, >= ib.cqe + 1 is not needed: full is depth */
+	u32 capacity;		/* CQEs it holds before it overruns, == ib.cqe */
+	u32 producer;
+	u32 consumer;
+	bool dead;
+	bool closing;		/* being destroyed: no event from now on */
+	u8 arm_state;
+	u32 arm_fired;
+	u32 events_due;
+	bool claimed;
+
+	struct herald_cq *notify_next;
+	struct herald_cq *overrun_next;
+	struct herald_event_source events;
+
+	spinlock_t qps_lock;
+	struct list_head qps[2];
+};
+
+static inline struct herald_cq *to_hcq(struct ib_cq *ibcq)
+{
+	return container_of(ibcq, struct herald_cq, ib);
+}
+
+/**
+ * struct herald_sq_backref - where a send WR's fate is written before its CQE
+ * @made: cqe_made in the SQ slot, or NULL
+ * @index: cqe_index in the SQ slot
+ * @consumer: the SQ's published consumer index
+ * @value: what it becomes
+ *
+ * All are in shared memory, only written.
+ */
+struct herald_sq_backref {
+	u32 *made;
+	u32 *index;
+	u32 *consumer;
+	u32 value;
+};
+
+/**
+ * herald_cq_publish - add a completion
+ * @cq: the queue
+ * @cqe: the completion; copied
+ * @solicited: the message carried the solicited bit (an unsuccessful status
+ *	counts as solicited by itself)
+ * @ref: written before the CQE becomes visible, may be NULL
+ * @d: gets the completion event, or the overrun, if there is one
+ *
+ * Publishing and consuming the armed state are one critical section.  On a
+ * full queue: the CQ dies (HERALD_CQ_DEAD), once; @ref is written all the same.
+ * Context: any; no other lock of the CQ held.
+ */
+void herald_cq_publish(struct herald_cq *cq, const struct herald_cqe *cqe, bool solicited,
+		       const struct herald_sq_backref *ref, struct herald_deferred *d);
+
+/**
+ * herald_cq_purge - remove a QP's unpolled CQEs and free their room
+ * @cq: the queue; does nothing for a user CQ, whose provider does it
+ * @qpn: the QP; it produces none any more
+ *
+ * Context: any.
+ */
+void herald_cq_purge(struct herald_cq *cq, u32 qpn);
+
+void herald_cq_attach_qp(struct herald_cq *cq, struct list_head *node, bool send);
+void herald_cq_detach_qp(struct herald_cq *cq, struct list_head *node);
+
+/*
+ * An overrun's consequences, called by herald_deferred_run: CQ_ERR, then
+ * herald_qp_fatal() on every attached QP.  Context: any; no herald lock held.
+ */
+void herald_cq_overrun(struct herald_cq *cq, struct herald_deferred *d);
+
+/* ib_device_ops; create_cq for users and for the kernel alike, attrs may be NULL */
+int herald_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
+		     struct uverbs_attr_bundle *attrs);
+int herald_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
+int herald_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata);
+int herald_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc);
+int herald_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+
+#endif /* HERALD_CQ_H */

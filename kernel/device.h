@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* The device: one per network interface, and the tables of what lives on it. */
+#ifndef HERALD_DEVICE_H
+#define HERALD_DEVICE_H
+
+#include <linux/list.h>
+#include <linux/netdevice.h>
+#include <linux/percpu.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+
+#include "counters.h"
+#include "limits.h"
+
+struct herald_qp;
+
+struct herald_ucontext {
+	struct ib_ucontext ib;
+};
+
+struct herald_pd {
+	struct ib_pd ib;
+};
+
+/* The GIDs of the port, kept by add_gid/del_gid so that the data path needs no core lock. */
+struct herald_gid_slot {
+	union ib_gid gid;
+	enum ib_gid_type type;
+	bool valid;
+};
+
+/**
+ * struct herald_dev - one software RDMA NIC
+ * @ib: the core's half; allocated by ib_alloc_device
+ * @node: in the list of all devices (herald_devices, RCU)
+ * @keys: memory keys: index (key >> 8) to struct herald_key, see mr.h
+ * @ahs: AH number to struct herald_ah, for a process's WQEs
+ * @gids: the GID table; readers under RCU via herald_dev_has_gid
+ * @gsi: the GSI QP (QPN 1), RCU
+ * @mcast: the multicast groups, see mcast.h
+ * @counters: per CPU
+ * @port_up: last carrier and administrative state seen (kernels that leave
+ *	port events to the driver)
+ * @dead: being removed, nothing new is accepted
+ */
+struct herald_dev {
+	struct ib_device ib;
+	struct list_head node;
+	struct rcu_head rcu;
+
+	struct xarray keys;
+	struct xarray ahs;
+
+	rwlock_t gid_lock;
+	struct herald_gid_slot *gids;	/* HERALD_GID_TABLE_LEN */
+
+	spinlock_t gsi_lock;
+	struct herald_qp __rcu *gsi;
+
+	struct {
+		spinlock_t lock;
+		struct list_head groups;
+		u32 ngroups;
+	} mcast;
+
+	struct herald_counters __percpu *counters;
+	bool port_up;
+	bool dead;
+
+	atomic_t num_qp, num_cq, num_srq, num_mr, num_mw, num_pd, num_ah;
+	u32 ordinal;		/* names the device in debugfs and traces */
+};
+
+static inline struct herald_dev *to_hdev(struct ib_device *ibdev)
+{
+	return container_of(ibdev, struct herald_dev, ib);
+}
+
+static inline struct herald_pd *to_hpd(struct ib_pd *ibpd)
+{
+	return container_of(ibpd, struct herald_pd, ib);
+}
+
+static inline struct herald_ucontext *to_huctx(struct ib_ucontext *ibuctx)
+{
+	return container_of(ibuctx, struct herald_ucontext, ib);
+}
+
+/* The module's work queue: engines that outlast their caller's context run here. */
+extern struct workqueue_struct *herald_wq;
+
+/**
+ * herald_device_create - make and register a device on a network interface
+ * @name: the device's name, or NULL or a %d pattern as ib_register_device takes
+ * @ndev: the interface
+ *
+ * When it returns, the GIDs of the interface's present addresses are there.
+ * Return: 0 or an errno; no message is printed.
+ * Context: process, may sleep; not under RTNL.
+ */
+int herald_device_create(const char *name, struct net_device *ndev);
+
+/* Unregister every device (module exit).  Context: process, may sleep. */
+void herald_device_remove_all(void);
+
+/* The first device on @ndev, or NULL; a reference to be put with ib_device_put. */
+struct herald_dev *herald_device_get_by_netdev(struct net_device *ndev);
+
+/* Count one more object against a limit; false if there are @max already. */
+static inline bool herald_object_count(atomic_t *counter, int max)
+{
+	return atomic_add_unless(counter, 1, max);
+}
+
+/* Is @gid one of the device's own?  Context: any. */
+bool herald_dev_has_gid(struct herald_dev *dev, const union ib_gid *gid);
+
+/**
+ * herald_dev_find_by_gid - the device of this host that owns a GID
+ * @net: the network namespace it must be in
+ * @gid: the GID
+ *
+ * Prefers @hint (may be NULL) if that owns it too: a GID can be on several.
+ * Return: the device, valid until rcu_read_unlock(), or NULL.
+ * Context: any, inside rcu_read_lock().
+ */
+struct herald_dev *herald_dev_find_by_gid(struct net *net, const union ib_gid *gid,
+					  struct herald_dev *hint);
+
+/* The network namespace of the device's interface; inside rcu_read_lock(). NULL if it is gone. */
+struct net *herald_dev_net(struct herald_dev *dev);
+
+/* Active MTU of the port in bytes (256..4096).  Context: any. */
+u32 herald_dev_mtu(struct herald_dev *dev);
+
+#endif /* HERALD_DEVICE_H */

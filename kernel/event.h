@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Decide under a lock, deliver after it.
+ *
+ * Whatever finds out under a lock that somebody must be told (a completion
+ * handler, an asynchronous event) notes it on a struct herald_deferred on its
+ * own stack, and runs that when it holds no herald lock any more.  Only
+ * event.c calls event handlers; only notify.c calls completion handlers.
+ */
+#ifndef HERALD_EVENT_H
+#define HERALD_EVENT_H
+
+#include <linux/spinlock.h>
+#include <rdma/ib_verbs.h>
+
+struct herald_cq;
+struct herald_qp;
+struct herald_srq;
+struct herald_dev;
+
+/*
+ * An object that events can be raised on embeds one of these.  The queue keeps
+ * the order; an event that does not fit, or equals one that waits, is counted
+ * (events_coalesced) and dropped: each kind is raised at most once per cause
+ * by its callers, so that needs a caller's bug.
+ */
+#define HERALD_EVENT_QUEUE	8
+
+struct herald_event_source {
+	spinlock_t lock;
+	u8 queue[HERALD_EVENT_QUEUE];	/* enum ib_event_type */
+	u8 count;
+	bool claimed;			/* some context will deliver what is queued */
+	struct herald_event_source *next;	/* on that context's herald_deferred */
+	enum { HERALD_SOURCE_QP, HERALD_SOURCE_CQ, HERALD_SOURCE_SRQ } kind;
+};
+
+void herald_event_source_init(struct herald_event_source *src, int kind);
+
+/**
+ * struct herald_deferred - callbacks to be run when no lock is held
+ * @cqs: CQs with completion events to deliver (chained by herald_cq.notify_next)
+ * @sources: objects with asynchronous events to deliver
+ * @overrun: CQs that have just overrun (chained by herald_cq.overrun_next):
+ *	their QPs must be put into the error state
+ */
+struct herald_deferred {
+	struct herald_cq *cqs;
+	struct herald_event_source *sources;
+	struct herald_cq *overrun;
+};
+
+#define HERALD_DEFERRED(name) struct herald_deferred name = {}
+
+static inline bool herald_deferred_empty(const struct herald_deferred *d)
+{
+	return !d->cqs && !d->sources && !d->overrun;
+}
+
+/**
+ * herald_event_qp, _cq, _srq - note an asynchronous event
+ * @type: the event
+ * @d: where it is noted; a reference to the object is taken until it is run
+ *
+ * Context: any, any lock of the object may be held.
+ */
+void herald_event_qp(struct herald_qp *qp, enum ib_event_type type, struct herald_deferred *d);
+void herald_event_cq(struct herald_cq *cq, enum ib_event_type type, struct herald_deferred *d);
+void herald_event_srq(struct herald_srq *srq, enum ib_event_type type, struct herald_deferred *d);
+
+/* Raise an event of the port.  Context: any; no herald lock held. */
+void herald_event_port(struct herald_dev *dev, enum ib_event_type type);
+
+/**
+ * herald_deferred_run - deliver all that was noted
+ * @d: empty afterwards
+ *
+ * Order: completion events, then overruns (each CQ's CQ_ERR, then its QPs to
+ * the error state), then asynchronous events, until nothing is left: an
+ * asynchronous event comes after the completion that explains it.
+ * Context: any; no herald lock held.
+ */
+void herald_deferred_run(struct herald_deferred *d);
+
+/*
+ * Wait until no context will call a handler for this source any more; the
+ * caller has made sure that none is noted from now on.  Context: may sleep.
+ */
+void herald_event_source_flush(struct herald_event_source *src);
+
+#endif /* HERALD_EVENT_H */

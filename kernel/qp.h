@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Queue pairs: the object, its states and its life. */
+#ifndef HERALD_QP_H
+#define HERALD_QP_H
+
+#include <linux/completion.h>
+#include <linux/hrtimer.h>
+#include <linux/list.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <rdma/ib_verbs.h>
+
+#include "ah.h"
+#include "engine.h"
+#include "event.h"
+#include "qp_state.h"
+#include "ring.h"
+#include "wqe.h"
+
+struct herald_cq;
+struct herald_srq;
+struct herald_dev;
+struct herald_transport_ops;
+
+enum herald_qp_event_latch {
+	HERALD_LATCH_COMM_EST	= 1 << 0,	/* raised since RTR was entered */
+	HERALD_LATCH_ERROR	= 1 << 1,	/* the event that explains ERR was raised */
+	HERALD_LATCH_LAST_WQE	= 1 << 2,
+	HERALD_LATCH_DRAINED	= 1 << 3,
+};
+
+/**
+ * struct herald_qp - a queue pair
+ *
+ * Immutable after create:
+ * @qpn: unique on the host among all herald devices, but for the GSI QP's 1
+ * @scq, @rcq, @srq: where it completes and receives (@srq may be NULL)
+ * @sq_sig_all, @cap: as created (@cap as granted)
+ * @user: its rings belong to a process
+ *
+ * @lock: protects what stands under "state"; irq-safe; a leaf.  Attributes are
+ * written before the state that makes engines look at them.
+ * @sq: the requester: its fields belong to the owner of @sq.engine, but for
+ * @sq.post_lock (kernel posters) and the timer
+ * @resp: the responder: its fields belong to the owner of @resp.engine, but
+ * for @resp.lock, which protects the waiting list
+ */
+struct herald_qp {
+	struct ib_qp ib;
+	struct herald_dev *dev;
+	refcount_t refs;
+	struct completion gone;
+	struct rcu_head rcu;
+
+	u32 qpn;
+	enum ib_qp_type type;
+	bool user;
+	bool sq_sig_all;
+	struct ib_qp_cap cap;
+	struct herald_cq *scq, *rcq;
+	struct herald_srq *srq;
+	struct list_head cq_node[2];	/* in scq->qps[0], rcq->qps[1] */
+	const struct herald_transport_ops *transport;
+
+	/* state */
+	spinlock_t lock;
+	enum ib_qp_state state;		/* written under lock, read with READ_ONCE */
+	u32 latch;			/* enum herald_qp_event_latch */
+	bool sqd_notify;		/* SQ_DRAINED was asked for */
+	bool dying;			/* destroy has begun */
+	struct ib_qp_attr attr;		/* as last modified; query_qp's answer */
+	struct herald_av av;
+	u32 dest_qpn;
+	u32 qkey;
+	u32 mtu;			/* bytes */
+	struct herald_event_source events;
+
+	struct {
+		struct herald_engine engine;
+		struct herald_ring ring;
+		spinlock_t post_lock;
+		struct work_struct work;
+		struct hrtimer timer;
+		struct herald_op op;	/* the WR being worked on */
+		bool busy;		/* op is valid */
+		bool waiting;		/* for the timer (set by the owner, cleared by the timer) */
+		bool ring_dead;
+		u64 done;		/* bytes of op that were moved */
+		u8 retry_left;
+		u8 rnr_left;
+		struct herald_qp *wait_next;	/* on a responder's waiting list (referenced) */
+		bool on_wait_list;
+	} sq;
+
+	struct {
+		struct herald_engine engine;
+		spinlock_t lock;
+		struct herald_qp *waiters;	/* requesters to be kicked on release */
+		struct herald_ring ring;	/* the RQ; unused with an SRQ */
+		spinlock_t post_lock;
+		struct herald_recv recv;	/* the WR being filled */
+		bool busy;			/* recv is valid */
+		bool ring_dead;
+	} resp;
+};
+
+static inline struct herald_qp *to_hqp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct herald_qp, ib);
+}
+
+/* ------------------------------------------------------- references -- */
+
+/*
+ * herald_qp_find - the QP with a number, referenced, or NULL.  QPN 1 is never
+ * found here: herald_qp_find_gsi().  Context: any.
+ */
+struct herald_qp *herald_qp_find(u32 qpn);
+struct herald_qp *herald_qp_find_gsi(struct herald_dev *dev);
+bool herald_qp_get(struct herald_qp *qp);	/* false if it is going away */
+void herald_qp_put(struct herald_qp *qp);
+
+int herald_qp_module_init(void);		/* the host-wide table of QP numbers */
+void herald_qp_module_exit(void);
+
+/* ------------------------------------------------------------ state -- */
+
+static inline unsigned int herald_qp_may(const struct herald_qp *qp)
+{
+	return herald_qp_activity(READ_ONCE(qp->state));
+}
+
+/**
+ * herald_qp_error - put a QP into the error state
+ * @qp: the QP
+ * @event: the asynchronous event that explains it, or -1
+ * @d: gets the event
+ *
+ * Only the first call of a stay in ERR has an effect.  Sets the state and
+ * kicks both engines, which flush; the caller must not own a lock.  If the
+ * caller owns one of the engines, that engine flushes when the owner looks
+ * again.  The event is delivered once, latched by HERALD_LATCH_ERROR.
+ * Context: any; no lock held.
+ */
+void herald_qp_error(struct herald_qp *qp, int event, struct herald_deferred *d);
+
+/* Send queue error (UC, UD): RTS to SQE; from any other state, nothing. */
+void herald_qp_sq_error(struct herald_qp *qp, struct herald_deferred *d);
+
+/* The attached CQ overran: ERR and QP_FATAL. */
+static inline void herald_qp_fatal(struct herald_qp *qp, struct herald_deferred *d)
+{
+	herald_qp_error(qp, IB_EVENT_QP_FATAL, d);
+}
+
+/* The first request reached a QP in RTR: COMM_EST, once. */
+void herald_qp_comm_est(struct herald_qp *qp, struct herald_deferred *d);
+
+/* The requester has nothing under way and the state is SQD: SQ_DRAINED, if asked for, once. */
+void herald_qp_drained(struct herald_qp *qp, struct herald_deferred *d);
+
+/* The responder has flushed in ERR and takes nothing more: LAST_WQE_REACHED with an SRQ, once. */
+void herald_qp_last_wqe(struct herald_qp *qp, struct herald_deferred *d);
+
+/* ib_device_ops */
+int herald_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);
+int herald_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
+int herald_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		    struct ib_qp_init_attr *init);
+int herald_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+/* post.c; for a process's QP wr is NULL: the doorbell */
+int herald_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct ib_send_wr **bad_wr);
+int herald_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad_wr);
+
+#endif /* HERALD_QP_H */

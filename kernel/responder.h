@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* The responder: what a QP does with a request that reached it. */
+#ifndef HERALD_RESPONDER_H
+#define HERALD_RESPONDER_H
+
+#include "mr.h"
+#include "transport.h"
+
+struct herald_qp;
+struct herald_deferred;
+
+/**
+ * struct herald_request - a request, or a piece of one, as a transport hands it over
+ * @opcode: enum herald_wr_opcode
+ * @solicited, @with_imm, @imm_or_rkey: of the message
+ * @length: bytes of the whole message
+ * @offset: where this piece begins
+ * @piece: bytes in this piece; 0 only for an empty message
+ * @payload: where the data comes from, or goes to (READ, atomics)
+ * @remote_addr, @rkey, @compare_add, @swap: as the operation has them
+ * @src_qpn, @src_av: who sent it
+ * @qkey, @pkey_index: datagrams
+ * @grh: datagrams: the 40 bytes that precede the payload
+ */
+struct herald_request {
+	u8 opcode;
+	bool solicited;
+	u32 imm_or_rkey;
+	u64 length;
+	u64 offset;
+	u32 piece;
+	const struct herald_span *payload;
+	u64 remote_addr;
+	u32 rkey;
+	u64 compare_add;
+	u64 swap;
+	u32 src_qpn;
+	const struct herald_av *src_av;
+	u32 qkey;
+	const u8 *grh;
+	u32 flush_placement;
+	u32 flush_selectivity;
+};
+
+/**
+ * herald_responder_execute - do one piece of a request
+ * @qp: the QP it is for; the caller owns its responder
+ * @rq: the request
+ * @outcome: set with HERALD_DONE
+ * @d: gets completions' events
+ *
+ * Return: HERALD_MORE or HERALD_DONE.
+ * Context: any; no lock held; does not sleep.
+ */
+enum herald_progress herald_responder_execute(struct herald_qp *qp, const struct herald_request *rq,
+					      enum herald_outcome *outcome,
+					      struct herald_deferred *d);
+
+/**
+ * herald_responder_own - own a QP's responder
+ * @qp: the QP
+ * @waiter: the requester to be kicked once it is free again, or NULL
+ *
+ * Return: true if owned; false: @waiter is on the list.
+ * Context: any.
+ */
+bool herald_responder_own(struct herald_qp *qp, struct herald_qp *waiter);
+
+/* Let go; flushes first if the state asks for it, and kicks all waiters.  Context: any; no lock. */
+void herald_responder_release(struct herald_qp *qp, struct herald_deferred *d);
+
+/* The state has changed, or a receive WR was posted in ERR: flush if it asks for it. */
+void herald_responder_kick(struct herald_qp *qp, struct herald_deferred *d);
+
+void herald_responder_init(struct herald_qp *qp);
+/* Wait until idle; the state must forbid work.  May sleep. */
+void herald_responder_stop(struct herald_qp *qp);
+void herald_responder_reset(struct herald_qp *qp);
+
+#endif /* HERALD_RESPONDER_H */
