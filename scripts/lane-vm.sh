@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash
+#
+# What differs between the lanes' machines: their parts, how they are started and ended. For run-lane.sh, which sources
+# it after lib.sh.
+
+# prepare_parts LANE: builds or finds TREE, KERNEL (build tree) and IMAGE of the lane.
+prepare_parts() {
+	TREE=$("$TOP/scripts/build-rootfs.sh")
+	case $1 in
+	uml) KERNEL=$("$TOP/scripts/build-uml.sh") ;;
+	debug)
+		KERNEL=$("$TOP/scripts/build-debug-kernel.sh")
+		IMAGE=$("$TOP/scripts/build-image.sh")
+		;;
+	stock)
+		IMAGE=$("$TOP/scripts/build-image.sh")
+		;;
+	esac
+}
+
+# copy_peer_modules LANE FOLDER: the kernel's own modules, flat; the stock kernel has its in the image.
+copy_peer_modules() {
+	[ "$1" != stock ] || return 0
+	find "$KERNEL" -name '*.ko' -exec cp -t "$2" {} +
+}
+
+# exec_vm LANE JOB-FOLDER: becomes the machine; its console is the standard output.
+exec_vm() {
+	case $1 in
+	uml)
+		export TMPDIR=/dev/shm
+		exec setsid "$KERNEL/linux" mem="${UML_MEM:-2G}" ncpus=2 seccomp=on con=null con0=null,fd:1 ssl=null \
+			root=none rootfstype=hostfs "rootflags=$TREE" ro init=/sbin/herald-init \
+			herald.overlay "herald.job=hostfs:$2" loglevel=4 panic=-1
+		;;
+	debug)
+		exec_qemu "$2" 4G -kernel "$KERNEL/arch/x86/boot/bzImage" -append "$(qemu_cmdline)"
+		;;
+	stock)
+		exec_qemu "$2" 3G -kernel "$IMAGE/vmlinuz" -initrd "$IMAGE/initrd.img" \
+			-append "$(qemu_cmdline) log_buf_len=2M kfence.sample_interval=100"
+		;;
+	esac
+}
+
+qemu_cmdline() {
+	echo "console=ttyS0 root=/dev/vda rw init=/sbin/herald-init herald.job=9p loglevel=4 panic=-1 oops=panic" \
+		"net.ifnames=0 systemd.show_status=0"
+}
+
+exec_qemu() { # JOB-FOLDER MEMORY ARG...
+	local folder=$1 memory=$2
+	shift 2
+	exec setsid qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m "$memory" \
+		-nodefaults -no-user-config -no-reboot -display none -monitor none -serial stdio \
+		-drive "file=$IMAGE/root.ext4,format=raw,if=virtio,snapshot=on" \
+		-virtfs "local,path=$folder,mount_tag=job,security_model=none,id=job" \
+		-device virtio-rng-pci "$@"
+}
+
+# kill_vm PID: the machine with the processes of its own session (UML has one for each address space).
+kill_vm() {
+	kill -TERM "$1" 2>/dev/null || true
+	timeout 10 tail --pid="$1" -f /dev/null 2>/dev/null || true
+	kill -KILL -- "-$1" 2>/dev/null || true
+}

@@ -1,0 +1,183 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Boots a lane and runs jobs (scripts of tests/guest/) in it.
+#
+#	scripts/run-lane.sh uml|debug|stock [NAME=VALUE...] [JOB.sh...]
+#
+# Without jobs: all of tests/guest/[0-9]*.sh whose `# lanes:` line names the lane or is missing. NAME=VALUE reaches the
+# jobs as a variable; DEV_TYPE=rxe (or siw) tries them on a peer. The parts are built first if they are not there: the
+# kernel, the tree, and, unless DEV_TYPE names a peer or HERALD_NO_BUILD is set, the module and the user space.
+#
+# The guest sees build/jobs/LANE.N: modules/, user/, guest/ (= tests/guest), tests/ and results/. Result lines
+# (`PASS|FAIL|SKIP LANE/JOB/NAME[: REASON]`) go to the terminal and to build/results/LANE.results (started anew unless
+# HERALD_APPEND is set), logs to build/results/LANE/. A kernel that panics or hangs has failed its job; it is ended (by
+# its pid) and the jobs that are left run in a fresh one. Status 1 if anything failed.
+
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lane-vm.sh"
+
+lane=${1:-}
+shift || true
+case $lane in
+uml) factor=1 boot_seconds=60 ;;
+debug) factor=10 boot_seconds=300 ;;
+stock) factor=6 boot_seconds=240 ;;
+*) die "usage: $0 uml|debug|stock [NAME=VALUE...] [JOB.sh...]" ;;
+esac
+
+dev_type=herald vars=() jobs=()
+for word; do
+	case $word in
+	DEV_TYPE=*) dev_type=${word#*=} ;;
+	*=*) vars+=("$word") ;;
+	*) jobs+=("$(basename "$word")") ;;
+	esac
+done
+if [ ${#jobs[@]} = 0 ]; then
+	for file in "$TOP"/tests/guest/[0-9]*.sh; do
+		lanes=$(sed -n 's/^# lanes: *//p' "$file" | sed -n 1p)
+		case " ${lanes:-$lane} " in *" $lane "*) jobs+=("$(basename "$file")") ;; esac
+	done
+fi
+for job in "${jobs[@]}"; do [ -e "$TOP/tests/guest/$job" ] || die "no such job: tests/guest/$job"; done
+
+# --- the job folder ---------------------------------------------------------------------------------------------
+
+prepare_parts "$lane"
+if [ "$dev_type" = herald ] && [ -z "${HERALD_NO_BUILD:-}" ]; then
+	"$TOP/scripts/build-module.sh" "$lane" >&2
+	"$TOP/scripts/build-user.sh" >&2
+fi
+
+logs=$BUILD/results/$lane
+results=$BUILD/results/$lane.results
+mkdir -p "$BUILD/jobs" "$logs"
+[ -n "${HERALD_APPEND:-}" ] || : >"$results"
+exec {lane_lock}>"$BUILD/jobs/$lane.lock"
+flock -n "$lane_lock" || { say "another run of lane $lane is under way, waiting"; flock "$lane_lock"; }
+find "$BUILD/jobs" -mindepth 1 -maxdepth 1 -type d -name "$lane.*" -exec rm -rf --one-file-system {} +
+job_dir=$(mktemp -d "$BUILD/jobs/$lane.XXXX")
+chmod 755 "$job_dir"
+mkdir -p "$job_dir"/{modules,user,results}
+cp -a "$TOP/tests/guest" "$job_dir/guest"
+chmod -R a+rX "$job_dir/guest"
+chmod a+x "$job_dir/guest/"*.sh
+rsync -a --exclude guest "$TOP/tests" "$job_dir/"
+copy_peer_modules "$lane" "$job_dir/modules"
+if [ "$dev_type" = herald ]; then cp "$BUILD/$lane"/*.ko "$job_dir/modules/"; fi
+if [ -d "$BUILD/user" ]; then
+	rsync -a --exclude 'CMakeFiles' --exclude '*.o' --exclude '*.a' "$BUILD/user/" "$job_dir/user/"
+fi
+
+write_env() {
+	{
+		printf 'export LANE=%q FACTOR=%q DEV_TYPE=%q\n' "$lane" "$factor" "$dev_type"
+		[ ${#vars[@]} = 0 ] || printf 'export %q\n' "${vars[@]}"
+		printf 'JOBS=%q\n' "$*"
+	} >"$job_dir/env"
+}
+
+# --- one boot ---------------------------------------------------------------------------------------------------
+
+vm_pid=
+end_vm() {
+	[ -n "$vm_pid" ] || return 0
+	kill_vm "$vm_pid"
+	vm_pid=
+}
+trap 'end_vm; stop_step' EXIT
+
+host_result() { # LINE
+	printf '%s\n' "$1" | tee -a "$job_dir/results/results"
+}
+
+# boot_and_watch JOB...: leaves in `left` the jobs that did not get their turn.
+boot_and_watch() {
+	local line console pending=("$@") current='' booted='' ended='' rc deadline=$((SECONDS + boot_seconds)) why=''
+	write_env "$@"
+	rm -f "$job_dir/results/dmesg.txt"
+	exec {console}< <(exec_vm "$lane" "$job_dir" 2>&1 </dev/null)
+	vm_pid=$!
+	while :; do
+		rc=0
+		IFS= read -r -t $((deadline > SECONDS ? deadline - SECONDS : 1)) line <&"$console" || rc=$?
+		if [ $rc -gt 128 ]; then
+			[ -n "$ended" ] || why="no sign of life when its time was over"
+			break
+		elif [ $rc != 0 ] && [ -z "$line" ]; then
+			break
+		fi
+		line=${line%$'\r'}
+		printf '%s\n' "$line" >>"$logs/console.log"
+		case $line in
+		@@booted*)
+			booted=1
+			say "$lane: ${line#@@}"
+			;;
+		'@@job kmemleak '*)
+			deadline=$((SECONDS + ${line##* } + 60))
+			;;
+		'@@job '*)
+			current=${line#@@job }
+			current=${current% *}
+			pending=("${pending[@]:1}")
+			deadline=$((SECONDS + ${line##* } + 30 * factor))
+			say "$lane: $current"
+			;;
+		'@@jobend '*)
+			current=
+			deadline=$((SECONDS + 60 * factor))
+			;;
+		@@end)
+			ended=1
+			deadline=$((SECONDS + 10 + 5 * factor))
+			;;
+		*) [ -n "${HERALD_QUIET:-}" ] || printf '%s\n' "$line" ;;
+		esac
+	done
+	end_vm
+	exec {console}<&-
+	if [ -z "$ended" ]; then
+		why=${why:-"the kernel stopped"}
+		# its log did not reach the folder to the end; the console has what came last
+		cat "$logs/console.log" >>"$job_dir/results/dmesg.txt"
+		tail -n 60 "$logs/console.log"
+		if [ -z "$booted" ]; then
+			host_result "FAIL boot: $why"
+			pending=()
+		elif [ -n "$current" ]; then
+			host_result "FAIL ${current%.sh}/job: $why"
+		else
+			host_result "FAIL end/job: $why"
+		fi
+	fi
+	left=("${pending[@]}")
+	if [ -s "$job_dir/results/kmemleak.txt" ]; then
+		head -n 60 "$job_dir/results/kmemleak.txt"
+		host_result "FAIL kernel-log/kmemleak: $(grep -c '^unreferenced' "$job_dir/results/kmemleak.txt") objects leaked"
+	fi
+	if [ -e "$job_dir/results/dmesg.txt" ]; then
+		"$TOP/scripts/check-kernel-log.py" "$job_dir/results/dmesg.txt" "$TOP/tests/lanes/dmesg-allow.txt" |
+			while IFS= read -r line; do host_result "$line"; done
+		cat "$job_dir/results/dmesg.txt" >>"$logs/dmesg.log"
+	fi
+}
+
+rm -f "$logs"/*
+: >"$job_dir/results/results"
+start=$SECONDS left=("${jobs[@]}")
+while [ ${#left[@]} -gt 0 ]; do boot_and_watch "${left[@]}"; done
+
+# One line about the kernel log for the whole lane, however often it booted.
+grep -q '^FAIL kernel-log' "$job_dir/results/results" && sed -i '/^PASS kernel-log$/d' "$job_dir/results/results"
+awk '!($0 == "PASS kernel-log" && seen++)' "$job_dir/results/results" |
+	sed "s|^\([A-Z]*\) |\1 $lane/|" >"$logs/results"
+cat "$logs/results" >>"$results"
+cp "$job_dir/results/"* "$logs/" 2>/dev/null || true
+cp "$results" "$logs/results"
+
+count() { grep -c "^$1 " "$logs/results" || true; }
+grep '^FAIL ' "$logs/results" >&2 || true
+say "$lane: $(count PASS) passed, $(count FAIL) failed, $(count SKIP) skipped in $((SECONDS - start)) s; logs: build/results/$lane/"
+[ "$(count FAIL)" = 0 ] && [ "$(count PASS)" -gt 0 ]

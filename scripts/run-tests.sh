@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Builds everything and runs the lanes, the cheap ones first; `make test` calls it.
+#
+#	scripts/run-tests.sh [LANE...]		default: host uml debug stock
+#
+# The host lane is scripts/host-lane.sh, which prints PASS/FAIL/SKIP lines (FAIL and SKIP with a reason) on standard
+# output. tests/skips/LANE.txt lists the skips that are expected (name, tab, reason; the name without the lane): another
+# skip is a failure, and so is a listed one that did not happen. The last line is `N passed, N failed, N skipped`; the
+# status is 1 if anything failed, or if a lane gave no result. boots: tests/lanes/LANE.jobs, if it is there, has one boot
+# a line (arguments of run-lane.sh); without it a lane is one boot with all its jobs.
+
+. "$(dirname "$0")/lib.sh"
+
+lanes=("$@")
+[ ${#lanes[@]} -gt 0 ] || lanes=(host uml debug stock)
+mkdir -p "$BUILD/results"
+
+run_host_lane() {
+	local script=$TOP/scripts/host-lane.sh rc=0
+	[ -x "$script" ] || die "no scripts/host-lane.sh"
+	mkdir -p "$BUILD/results/host"
+	"$script" </dev/null | tee "$BUILD/results/host/output.log" || rc=$?
+	sed -n 's/^\(PASS\|FAIL\|SKIP\) /&host\//p' "$BUILD/results/host/output.log" >>"$BUILD/results/host.results"
+	return $rc
+}
+
+run_vm_lane() {
+	local boots=$TOP/tests/lanes/$1.jobs boot rc=0 words
+	if [ ! -e "$boots" ]; then
+		"$TOP/scripts/run-lane.sh" "$1" </dev/null
+		return
+	fi
+	while read -r -u 3 boot; do
+		boot=${boot%%#*}
+		read -r -a words <<<"$boot"
+		[ ${#words[@]} = 0 ] || "$TOP/scripts/run-lane.sh" "$1" "${words[@]}" </dev/null || rc=1
+	done 3<"$boots"
+	return $rc
+}
+
+# check_skips LANE: adds a FAIL line for each skip that is not listed and each listed one that did not happen.
+check_skips() {
+	local list=$TOP/tests/skips/$1.txt results=$BUILD/results/$1.results
+	awk -F '\t' -v lane="$1" '
+		FILENAME == ARGV[1] { if ($0 !~ /^#/ && NF) expected[$1] = 1; next }
+		/^SKIP / { name = $0; sub("^SKIP " lane "/", "", name); sub(/: .*/, "", name)
+			if (name in expected) seen[name] = 1; else print "FAIL " lane "/skips/" name ": skipped, and tests/skips/" lane ".txt does not say so" }
+		END { for (name in expected) if (!(name in seen)) print "FAIL " lane "/skips/" name ": listed in tests/skips/" lane ".txt and not skipped" }
+	' "$([ -e "$list" ] && echo "$list" || echo /dev/null)" "$results" >"$results.skips"
+	tee -a "$results" <"$results.skips"
+	rm -f "$results.skips"
+}
+
+count() { # STATUS FILE...
+	local status=$1
+	shift
+	cat "$@" 2>/dev/null | grep -c "^$status " || true
+}
+
+start=$SECONDS files=()
+for lane in "${lanes[@]}"; do
+	results=$BUILD/results/$lane.results rc=0
+	files+=("$results")
+	: >"$results"
+	say "lane $lane"
+	lane_start=$SECONDS
+	if [ "$lane" = host ]; then
+		(run_host_lane) || rc=$?
+	else
+		(HERALD_APPEND=1 run_vm_lane "$lane") || rc=$?
+	fi
+	if [ "$(count '[A-Z]*' "$results")" = 0 ]; then
+		echo "FAIL $lane/lane: gave no result (status $rc)" | tee -a "$results"
+	elif [ $rc != 0 ] && [ "$(count FAIL "$results")" = 0 ]; then
+		echo "FAIL $lane/lane: ended with status $rc" | tee -a "$results"
+	fi
+	check_skips "$lane"
+	say "lane $lane: $(count PASS "$results") passed, $(count FAIL "$results") failed, $(count SKIP "$results") skipped in $((SECONDS - lane_start)) s"
+done
+
+say "$((SECONDS - start)) s in all; results and logs: build/results/"
+if [ "$(count FAIL "${files[@]}")" -gt 0 ]; then
+	echo "Failed:"
+	cat "${files[@]}" | grep '^FAIL '
+fi
+echo "$(count PASS "${files[@]}") passed, $(count FAIL "${files[@]}") failed, $(count SKIP "${files[@]}") skipped"
+[ "$(count FAIL "${files[@]}")" = 0 ]

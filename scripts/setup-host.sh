@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Installs what the machine itself needs to build and to run every lane: Debian 12 or 13, as root. Installs only what is
+# missing, so it costs nothing the second time.
+#
+#	scripts/setup-host.sh
+
+. "$(dirname "$0")/lib.sh"
+
+packages=(
+	# kernels
+	gcc g++ make bc bison flex libelf-dev libssl-dev libc6-dev cpio kmod xz-utils zstd python3 perl rsync
+	# trees, images, virtual machines
+	mmdebstrap debian-archive-keyring e2fsprogs qemu-system-x86
+	# the host lane
+	cmake ninja-build pkg-config clang libgtest-dev libgmock-dev libbenchmark-dev libfmt-dev
+	# what the scripts themselves call
+	procps psmisc util-linux
+)
+
+apt_install "${packages[@]}"

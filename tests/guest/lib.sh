@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash
+#
+# For the job scripts that run inside a lane's guest (tests/guest/NN-name.sh). A job starts with
+#
+#	#!/bin/bash
+#	# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#	#
+#	# What it tests.
+#	# timeout: 60			seconds in the uml lane; slower lanes multiply it
+#	# lanes: uml debug stock	optional; without it the job runs in every lane
+#	. "$(dirname "$0")/lib.sh"
+#
+# and says what it found with pass, fail, skip, check, gtest_run and kunit_collect. A job that ends with another status
+# than 0, that times out or that says nothing has failed. Test names get the job's name in front: NN-name/NAME.
+#
+# Set by the lane: LANE (uml, debug, stock), FACTOR (how much slower than uml; time-outs are multiplied by it),
+# DEV_TYPE (herald; rxe or siw to try a script on another device), JOB, RESULTS (folder for logs), JOBDIR (the shared
+# folder: modules/, user/ (= build/user), guest/, tests/).
+
+: "${JOBDIR:=/herald/job}" "${RESULTS:=$JOBDIR/results}" "${FACTOR:=1}" "${DEV_TYPE:=herald}" "${LANE:=none}"
+JOB=${JOB:-$(basename "$0" .sh)}
+export JOBDIR RESULTS FACTOR DEV_TYPE LANE JOB
+# the project's own programs
+export PATH=$JOBDIR/user/bin:$JOBDIR/user/install/bin:$JOBDIR/user/install/usr/bin:$PATH
+
+# --- results ----------------------------------------------------------------------------------------------------
+
+result() { # STATUS NAME [REASON]
+	local line="$1 $JOB/${2// /_}"
+	[ -z "${3:-}" ] || line+=": $(tr '\n\t' '  ' <<<"$3" | cut -c 1-300)"
+	printf '%s\n' "$line" >>"$RESULTS/results"
+	printf '%s\n' "$line"
+}
+pass() { result PASS "$1"; }
+fail() { result FAIL "$1" "${2:-failed}"; }
+skip() { result SKIP "$1" "${2:-no reason given}"; }
+
+# run_timed SECONDS LOG CMD...: runs CMD (a command or a function) with its output in LOG (- for none: where it goes now).
+# Returns its status, or 124 if it took longer than SECONDS x FACTOR; then its process group is killed.
+run_timed() {
+	local seconds=$(($1 * FACTOR)) log=$2 pipe rc pid
+	shift 2
+	exec {pipe}<> <(:)
+	set -m
+	(
+		set +e
+		if [ "$log" = - ]; then ("$@"); else ("$@") >"$log" 2>&1; fi
+		echo $? >&"$pipe"
+	) </dev/null &
+	pid=$!
+	set +m
+	if ! read -r -t "$seconds" rc <&"$pipe"; then
+		rc=124
+		# what hangs in the kernel shows here
+		echo w >/proc/sysrq-trigger
+		kill -KILL -- "-$pid" 2>/dev/null
+	else
+		wait "$pid" 2>/dev/null
+	fi
+	exec {pipe}>&-
+	return "$rc"
+}
+
+# check NAME SECONDS CMD...: a test that passes if CMD succeeds in time. Status 77 means skipped (the last line of its
+# output says why). The output goes to a log; its end is shown on failure.
+check() {
+	local name=$1 seconds=$2 log rc=0
+	shift 2
+	log=$RESULTS/$JOB.${name//[^A-Za-z0-9._-]/_}.log
+	run_timed "$seconds" "$log" "$@" || rc=$?
+	case $rc in
+	0) pass "$name" ;;
+	77) skip "$name" "$(tail -n 1 "$log")" ;;
+	*)
+		echo "--- $name: $*"
+		tail -n "${CHECK_TAIL:-30}" "$log"
+		echo "---"
+		if [ $rc = 124 ]; then
+			fail "$name" "no end after $((seconds * FACTOR)) s: $(tail -n 1 "$log")"
+		else
+			fail "$name" "status $rc: $(grep -v '^[[:space:]]*$' "$log" | tail -n 1)"
+		fi
+		return 1
+		;;
+	esac
+}
+
+# gtest_run BINARY [FILTER]: one result per GoogleTest case, JOB/Suite.Case. GTEST_SECONDS (300) bounds the whole run.
+gtest_run() {
+	local binary=$1 filter=${2:-*} log rc=0
+	log=$RESULTS/$JOB.$(basename "$binary").log
+	[ -x "$binary" ] || binary=$(command -v "$binary") || {
+		fail "$1" "no such program"
+		return 1
+	}
+	run_timed "${GTEST_SECONDS:-300}" "$log" "$binary" --gtest_color=no --gtest_filter="$filter" || rc=$?
+	# a case's end is the line with its time; the summary repeats the names without one
+	awk '
+		function name(line) { sub(/^\[[^]]*\] /, "", line); sub(/ \([0-9]+ ms\)$/, "", line); sub(/, where .*/, "", line); return line }
+		/^\[ RUN      \] / { running = name($0); why = ""; next }
+		/^\[       OK \] .* \([0-9]+ ms\)$/ { print "PASS\t" name($0); running = ""; next }
+		/^\[  SKIPPED \] .* \([0-9]+ ms\)$/ { print "SKIP\t" name($0) "\t" why; running = ""; next }
+		/^\[  FAILED  \] .* \([0-9]+ ms\)$/ { print "FAIL\t" name($0) "\t" why; running = ""; next }
+		running != "" && NF && length(why) < 250 { if ($0 !~ /: Skipped$/) why = why (why == "" ? "" : " ") $0 }
+		END { if (running != "") print "DIED\t" running "\t" why }
+	' "$log" >"$log.cases"
+	local status name why bad=0 count=0
+	while IFS=$'\t' read -r status name why; do
+		count=$((count + 1))
+		case $status in
+		PASS) pass "$name" ;;
+		SKIP) skip "$name" "$why" ;;
+		FAIL) fail "$name" "$why" && bad=1 ;;
+		DIED)
+			if [ $rc = 124 ]; then fail "$name" "hangs"; else fail "$name" "$(basename "$binary") died with status $rc: $why"; fi
+			bad=1
+			;;
+		esac
+	done <"$log.cases"
+	if [ $count = 0 ] || { [ $rc != 0 ] && [ $bad = 0 ]; }; then
+		fail "$(basename "$binary")" "status $rc after $count cases: $(tail -n 1 "$log")"
+		bad=1
+	fi
+	[ $bad = 0 ] || {
+		echo "--- end of $(basename "$binary")'s output"
+		tail -n "${CHECK_TAIL:-60}" "$log"
+		echo "---"
+	}
+	return $bad
+}
+
+# kunit_collect [SUITE-GLOB]: one result per KUnit case of the loaded modules, JOB/suite.case.
+kunit_collect() {
+	local file suite found=0 status name why
+	for file in /sys/kernel/debug/kunit/${1:-*}/results; do
+		[ -e "$file" ] || continue
+		suite=$(basename "$(dirname "$file")")
+		cp "$file" "$RESULTS/$JOB.kunit-$suite.log"
+		while IFS=$'\t' read -r status name why; do
+			found=1
+			case $status in
+			PASS) pass "$suite.$name" ;;
+			SKIP) skip "$suite.$name" "$why" ;;
+			FAIL) fail "$suite.$name" "$why" ;;
+			esac
+		done < <(awk '
+			# cases are indented once, a parametrized case'"'"'s parameters twice
+			/^    (not )?ok [0-9]+ / {
+				status = $1 == "not" ? "FAIL" : "PASS"; line = $0; reason = why; why = ""
+				sub(/^ *(not )?ok [0-9]+ (- )?/, "", line)
+				if (line ~ / # SKIP/) { status = "SKIP"; reason = line; sub(/.* # SKIP ?/, "", reason); sub(/ # SKIP.*/, "", line) }
+				sub(/ # .*/, "", line)
+				print status "\t" line "\t" (status == "PASS" ? "" : reason)
+				next
+			}
+			/^    # .*: (EXPECTATION|ASSERTION) FAILED/ { getline more; why = $0 " " more; sub(/^ *# /, "", why); gsub(/\t/, " ", why) }
+		' "$file")
+	done
+	[ $found = 1 ] || {
+		fail kunit "no KUnit results under /sys/kernel/debug/kunit"
+		return 1
+	}
+}
+
+# --- modules and devices ----------------------------------------------------------------------------------------
+
+# load_module NAME [PARAM...]: from the job folder (with what it depends on) if it is there, else the kernel's own.
+load_module() {
+	local name=$1 file depends dependency
+	shift
+	[ ! -d "/sys/module/${name//-/_}" ] || return 0
+	file=$JOBDIR/modules/$name.ko
+	[ -e "$file" ] || file=$JOBDIR/modules/${name//_/-}.ko
+	if [ -e "$file" ]; then
+		depends=$(modinfo -F depends "$file")
+		for dependency in ${depends//,/ }; do load_module "$dependency" || return 1; done
+		insmod "$file" "$@"
+	else
+		modprobe "$name" "$@"
+	fi
+}
+
+# try_module NAME: what may be built in.
+try_module() { load_module "$1" 2>/dev/null || true; }
+
+# load_modules: the RDMA core's user interfaces and the module of DEV_TYPE.
+load_modules() {
+	local module=$DEV_TYPE
+	try_module ib_uverbs
+	try_module rdma_ucm
+	try_module ib_umad
+	[ "$module" = rxe ] && module=rdma_rxe
+	load_module "$module" "$@"
+}
+
+link_add() { rdma link add "$1" type "${3:-$DEV_TYPE}" netdev "$2"; } # NAME NETDEV [TYPE]
+link_del() { rdma link del "$1"; }
+
+# add_netdev NAME ADDRESS/BITS [TYPE [MTU]]: a dummy (or other) interface with addresses, ready for use at once.
+add_netdev() {
+	try_module "${3:-dummy}"
+	ip link add "$1" type "${3:-dummy}" && prepare_netdev "$1" "$2" "${4:-}"
+}
+
+# prepare_netdev NAME ADDRESS/BITS [MTU] [NETNS]: up, no duplicate address detection to wait for.
+prepare_netdev() {
+	local ns=()
+	[ -z "${4:-}" ] || ns=(ip netns exec "$4")
+	"${ns[@]}" sysctl -qw "net.ipv6.conf.$1.accept_dad=0" "net.ipv6.conf.$1.router_solicitations=0"
+	[ -z "${3:-}" ] || "${ns[@]}" ip link set "$1" mtu "$3"
+	"${ns[@]}" ip link set "$1" up
+	"${ns[@]}" ip addr add "$2" dev "$1"
+}
+
+# veth_pair A ADDRESS/BITS B ADDRESS/BITS [MTU [NETNS-OF-B]]
+veth_pair() {
+	try_module veth
+	ip link add "$1" type veth peer name "$3" || return 1
+	[ -z "${6:-}" ] || {
+		ip netns add "$6" 2>/dev/null
+		ip link set "$3" netns "$6"
+		ip -n "$6" link set lo up
+	}
+	prepare_netdev "$1" "$2" "${5:-}"
+	prepare_netdev "$3" "$4" "${5:-}" "${6:-}"
+}
+
+# nfs_no_grace: a fresh NFSv4 server refuses opens for 90 s; call before rpc.nfsd.
+nfs_no_grace() {
+	mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
+	echo 1 >/proc/fs/nfsd/nfsv4gracetime
+	echo 1 >/proc/fs/nfsd/nfsv4leasetime
+}
+
+# client_server NAME SECONDS SERVER-CMD CLIENT-CMD: two shell commands; passes if both succeed. The server gets the time
+# to listen that CLIENT_WAIT says: a shell command that returns once the server listens (default: a TCP listener on PORT).
+client_server() {
+	check "$1" "$2" client_server_body "$3" "$4"
+}
+client_server_body() {
+	local server rc=0
+	bash -c "exec $1" &
+	server=$!
+	eval "${CLIENT_WAIT:-wait_listen ${PORT:-18515} $server}" || rc=$?
+	[ $rc != 0 ] || bash -c "exec $2" || rc=$?
+	if [ $rc != 0 ]; then
+		kill "$server" 2>/dev/null
+		wait "$server"
+		return $rc
+	fi
+	wait "$server"
+}
+
+# wait_listen PORT [PID]: until a TCP socket listens on PORT, or PID is gone.
+wait_listen() {
+	while [ -z "$(ss -Hltn "sport = :$1")" ]; do
+		[ -z "${2:-}" ] || kill -0 "$2" 2>/dev/null || return 1
+		read -r -t 0.1 <> <(:) || true
+	done
+}
