@@ -22,7 +22,7 @@ prepare_parts() {
 # copy_peer_modules LANE FOLDER: the kernel's own modules, flat; the stock kernel has its in the image.
 copy_peer_modules() {
 	[ "$1" != stock ] || return 0
-	find "$KERNEL" -name '*.ko' -exec cp -t "$2" {} +
+	find "$KERNEL/" -name '*.ko' -exec cp -t "$2" {} +
 }
 
 # exec_vm LANE JOB-FOLDER: becomes the machine; its console is the standard output.

@@ -22,7 +22,7 @@ gid=$(ibv_devinfo -d dev0 -v | sed -n 's/^.*GID\[ *\([0-9]*\)\].*::ffff:198.51.1
 if [ "$DEV_TYPE" != siw ]; then
 	client_server pingpong 20 "ibv_rc_pingpong -d dev0 -g ${gid:-1}" "ibv_rc_pingpong -d dev0 -g ${gid:-1} 127.0.0.1"
 fi
-CLIENT_WAIT='wait_listen 18516' client_server rping 20 \
+CLIENT_WAIT=wait_cm_listen PORT=18516 client_server rdma_cm 20 \
 	"ib_send_lat -R -d dev0 -p 18516 -n 100" "ib_send_lat -R -d dev0 -p 18516 -n 100 198.51.100.1"
 check link_del 20 link_del dev0
 exit 0

@@ -41,11 +41,12 @@ skip() { result SKIP "$1" "${2:-no reason given}"; }
 run_timed() {
 	local seconds=$(($1 * FACTOR)) log=$2 pipe rc pid
 	shift 2
+	[ "$log" = - ] || : >"$log"
 	exec {pipe}<> <(:)
 	set -m
 	(
 		set +e
-		if [ "$log" = - ]; then ("$@"); else ("$@") >"$log" 2>&1; fi
+		if [ "$log" = - ]; then ("$@"); else ("$@") >>"$log" 2>&1; fi
 		echo $? >&"$pipe"
 	) </dev/null &
 	pid=$!
@@ -55,6 +56,7 @@ run_timed() {
 		# what hangs in the kernel shows here
 		echo w >/proc/sysrq-trigger
 		kill -KILL -- "-$pid" 2>/dev/null
+		[ -e "/proc/$pid/exe" ] || wait "$pid" 2>/dev/null # a process stuck in the kernel stays
 	else
 		wait "$pid" 2>/dev/null
 	fi
@@ -234,7 +236,7 @@ nfs_no_grace() {
 }
 
 # client_server NAME SECONDS SERVER-CMD CLIENT-CMD: two shell commands; passes if both succeed. The server gets the time
-# to listen that CLIENT_WAIT says: a shell command that returns once the server listens (default: a TCP listener on PORT).
+# to listen: the client starts once `CLIENT_WAIT PORT PID` returns (wait_listen, or wait_cm_listen for RDMA CM servers).
 client_server() {
 	check "$1" "$2" client_server_body "$3" "$4"
 }
@@ -242,7 +244,7 @@ client_server_body() {
 	local server rc=0
 	bash -c "exec $1" &
 	server=$!
-	eval "${CLIENT_WAIT:-wait_listen ${PORT:-18515} $server}" || rc=$?
+	"${CLIENT_WAIT:-wait_listen}" "${PORT:-18515}" $server || rc=$?
 	[ $rc != 0 ] || bash -c "exec $2" || rc=$?
 	if [ $rc != 0 ]; then
 		kill "$server" 2>/dev/null
@@ -252,10 +254,16 @@ client_server_body() {
 	wait "$server"
 }
 
+# wait_until CMD...: until CMD succeeds; the time-out is the caller's (check).
+wait_until() {
+	until "$@"; do read -r -t 0.1 <> <(:) || true; done
+}
+
 # wait_listen PORT [PID]: until a TCP socket listens on PORT, or PID is gone.
-wait_listen() {
-	while [ -z "$(ss -Hltn "sport = :$1")" ]; do
-		[ -z "${2:-}" ] || kill -0 "$2" 2>/dev/null || return 1
-		read -r -t 0.1 <> <(:) || true
-	done
+wait_listen() { wait_until listens_or_gone "${2:-$$}" ss -Hltn "sport = :$1" && kill -0 "${2:-$$}"; }
+# wait_cm_listen PORT [PID]: the same for an RDMA CM listener.
+wait_cm_listen() { wait_until listens_or_gone "${2:-$$}" cm_listener "$1" && kill -0 "${2:-$$}"; }
+cm_listener() { rdma resource show cm_id | grep "state LISTEN.*:$1\b"; }
+listens_or_gone() { # PID CMD...: CMD prints something, or PID is gone
+	! kill -0 "$1" 2>/dev/null || [ -n "$("${@:2}")" ]
 }
