@@ -27,7 +27,21 @@ enum herald_qp_event_latch {
 	HERALD_LATCH_COMM_EST	= 1 << 0,	/* raised since RTR was entered */
 	HERALD_LATCH_ERROR	= 1 << 1,	/* the event that explains ERR was raised */
 	HERALD_LATCH_LAST_WQE	= 1 << 2,
-	HERALD_LATCH_DRAINED	= 1 << 3,
+	HERALD_LATCH_DRAINED	= 1 << 3,	/* the send queue is idle since SQD was entered */
+};
+
+/**
+ * struct herald_qp_ref - what keeps a QP from going away
+ * @refs: one for the object, one per user; the last one completes @qp->gone
+ * @qp: the QP; valid while a reference is held
+ *
+ * It is not part of the QP because the core frees that as soon as destroy
+ * returns, and a look-up under RCU may still be reading the count then.
+ */
+struct herald_qp_ref {
+	refcount_t refs;
+	struct herald_qp *qp;
+	struct rcu_head rcu;
 };
 
 /**
@@ -49,9 +63,8 @@ enum herald_qp_event_latch {
 struct herald_qp {
 	struct ib_qp ib;
 	struct herald_dev *dev;
-	refcount_t refs;
+	struct herald_qp_ref *ref;
 	struct completion gone;
-	struct rcu_head rcu;
 
 	u32 qpn;
 	enum ib_qp_type type;
@@ -65,11 +78,13 @@ struct herald_qp {
 
 	/* state */
 	spinlock_t lock;
-	enum ib_qp_state state;		/* written under lock, read with READ_ONCE */
+	enum ib_qp_state state;		/* written under lock with release, see herald_qp_may */
 	u32 latch;			/* enum herald_qp_event_latch */
 	bool sqd_notify;		/* SQ_DRAINED was asked for */
 	bool dying;			/* destroy has begun */
-	struct ib_qp_attr attr;		/* as last modified; query_qp's answer */
+	bool resetting;			/* a reset waits for the engines; state is RESET */
+	bool has_av;			/* av was set since the last reset */
+	struct ib_qp_attr attr;		/* as last modified; no address in it, see av */
 	struct herald_av av;
 	u32 dest_qpn;
 	u32 qkey;
@@ -89,8 +104,10 @@ struct herald_qp {
 		u64 done;		/* bytes of op that were moved */
 		u8 retry_left;
 		u8 rnr_left;
+		u8 rnr_timer;			/* the peer's, with the last RNR NAK */
+		u8 wait_kind;			/* enum herald_wait: what the timer is for */
 		struct herald_qp *wait_next;	/* on a responder's waiting list (referenced) */
-		bool on_wait_list;
+		atomic_t on_wait_list;
 	} sq;
 
 	struct {
@@ -102,6 +119,7 @@ struct herald_qp {
 		struct herald_recv recv;	/* the WR being filled */
 		bool busy;			/* recv is valid */
 		bool ring_dead;
+		struct work_struct work;	/* herald_qp_kick_responder() */
 	} resp;
 };
 
@@ -126,9 +144,10 @@ void herald_qp_module_exit(void);
 
 /* ------------------------------------------------------------ state -- */
 
+/* Whoever sees a state sees the attributes that were set with it. */
 static inline unsigned int herald_qp_may(const struct herald_qp *qp)
 {
-	return herald_qp_activity(READ_ONCE(qp->state));
+	return herald_qp_activity(smp_load_acquire(&qp->state));
 }
 
 /**
@@ -145,7 +164,7 @@ static inline unsigned int herald_qp_may(const struct herald_qp *qp)
  */
 void herald_qp_error(struct herald_qp *qp, int event, struct herald_deferred *d);
 
-/* Send queue error (UC, UD): RTS to SQE; from any other state, nothing. */
+/* Send queue error (UC, UD): RTS or SQD to SQE; from any other state, nothing. */
 void herald_qp_sq_error(struct herald_qp *qp, struct herald_deferred *d);
 
 /* The attached CQ overran: ERR and QP_FATAL. */
@@ -162,6 +181,48 @@ void herald_qp_drained(struct herald_qp *qp, struct herald_deferred *d);
 
 /* The responder has flushed in ERR and takes nothing more: LAST_WQE_REACHED with an SRQ, once. */
 void herald_qp_last_wqe(struct herald_qp *qp, struct herald_deferred *d);
+
+/* ----------------------------------------------------- inside of qp -- */
+
+/**
+ * herald_may_run_here - may consumers' callbacks run in this context?
+ *
+ * A kernel consumer may post while it holds a lock that its completion handler
+ * takes too; then it has disabled interrupts or bottom halves.  And a post by
+ * a completion handler must not recurse into another one.
+ *
+ * Context: any.
+ */
+bool herald_may_run_here(void);
+
+/**
+ * herald_qp_kick_requester - have the send queue worked off
+ * @qp: the QP
+ *
+ * In this context if that is allowed (herald_may_run_here), else by the work item.
+ * Context: any; no herald lock held.
+ */
+void herald_qp_kick_requester(struct herald_qp *qp);
+
+/**
+ * herald_qp_kick_responder - have the receive queue flushed if the state asks for it
+ * @qp: the QP
+ *
+ * In this context if that is allowed (herald_may_run_here), else by a work item.
+ * Context: any; no herald lock held.
+ */
+void herald_qp_kick_responder(struct herald_qp *qp);
+
+void herald_qp_responder_work(struct work_struct *work);	/* post.c, for resp.work */
+
+/*
+ * Any state to RESET and dying (destroy), or only to RESET: no WR is accepted
+ * and no event raised any more.  May sleep: waits for posters and engines.
+ */
+void herald_qp_quiesce(struct herald_qp *qp, bool dying);
+
+/* All attributes and latches as after create.  Context: @qp->lock held, or nobody knows @qp yet. */
+void herald_qp_clear_attr(struct herald_qp *qp);
 
 /* ib_device_ops */
 int herald_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The requester: works off a QP's send queue, in order, one WR at a time.
+ *
+ * Whoever kicks it while nobody owns it runs it, within a budget; what is left
+ * goes to the QP's work item, which takes the ownership over.  Every
+ * queue_work() is preceded by taking ownership, so the work item always owns
+ * the engine when it starts.
+ */
+#include <linux/kernel.h>
+#include <linux/sched/signal.h>
+
+#include "compat/hrtimer.h"
+#include "cq.h"
+#include "device.h"
+#include "mr.h"
+#include "opcode.h"
+#include "qp.h"
+#include "requester.h"
+#include "timer.h"
+#include "transport.h"
+
+/* What the timer of a QP is running for */
+enum herald_wait {
+	HERALD_WAIT_NONE,
+	HERALD_WAIT_RNR,
+	HERALD_WAIT_ACK,
+};
+
+/* Without a local ACK timeout nothing ever counts as lost; look again this often. */
+#define PATIENCE_NS	(100 * NSEC_PER_MSEC)
+
+struct budget {
+	enum herald_run_context ctx;
+	u32 ops;
+	s64 bytes;
+};
+
+enum run_result {
+	RUN_IDLE,		/* nothing to do, or waiting for a timer, a peer, a state */
+	RUN_OUT_OF_BUDGET,
+};
+
+/* ----------------------------------------------------------- waiting -- */
+
+static enum hrtimer_restart timer_fired(struct hrtimer *timer)
+{
+	struct herald_qp *qp = container_of(timer, struct herald_qp, sq.timer);
+
+	WRITE_ONCE(qp->sq.waiting, false);
+	herald_requester_kick_work(qp);
+	return HRTIMER_NORESTART;
+}
+
+static void wait_for_timer(struct herald_qp *qp, enum herald_wait kind, u64 ns)
+{
+	qp->sq.wait_kind = kind;
+	WRITE_ONCE(qp->sq.waiting, true);
+	hrtimer_start(&qp->sq.timer, ns_to_ktime(ns), HRTIMER_MODE_REL);
+}
+
+/* -------------------------------------------------------- completing -- */
+
+static void complete_op(struct herald_qp *qp, int status, struct herald_deferred *d)
+{
+	struct herald_op *op = &qp->sq.op;
+
+	qp->sq.busy = false;
+	herald_count(qp->dev, status == IB_WC_WR_FLUSH_ERR ? HERALD_CTR_flushed :
+							     HERALD_CTR_sends_completed);
+	herald_complete_send(qp, op, status, d);
+	herald_op_put(op);
+}
+
+/*
+ * The state changes before the completion is seen: who polls the first error
+ * finds the QP in the state that the error put it in.
+ */
+static void complete_in_error(struct herald_qp *qp, int status, struct herald_deferred *d)
+{
+	if (qp->type == IB_QPT_RC)
+		herald_qp_error(qp, -1, d);
+	else
+		herald_qp_sq_error(qp, d);
+	complete_op(qp, status, d);
+}
+
+static void retry_later(struct herald_qp *qp)
+{
+	u64 ns = herald_ack_timeout_ns(qp->attr.timeout);
+
+	wait_for_timer(qp, HERALD_WAIT_ACK, ns ?: PATIENCE_NS);
+}
+
+static enum herald_outcome wait_rnr(struct herald_qp *qp)
+{
+	/* 7 means for ever: IBTA, RNR retry counter */
+	if (qp->sq.rnr_left != 7) {
+		if (!qp->sq.rnr_left) {
+			herald_count(qp->dev, HERALD_CTR_rnr_exceeded);
+			return HERALD_RNR_EXCEEDED;
+		}
+		qp->sq.rnr_left--;
+	}
+	wait_for_timer(qp, HERALD_WAIT_RNR, herald_rnr_timer_ns(qp->sq.rnr_timer));
+	return HERALD_RNR;
+}
+
+/* The op has an outcome: do what the table says. */
+static void settle(struct herald_qp *qp, enum herald_outcome out, struct herald_deferred *d)
+{
+	const struct herald_outcome_row *row = herald_outcome_row(out);
+
+	if (row->req_action == HERALD_REQ_RNR_WAIT) {
+		out = wait_rnr(qp);
+		if (out == HERALD_RNR)
+			return;
+		row = herald_outcome_row(out);
+	}
+	switch (row->req_action) {
+	case HERALD_REQ_COMPLETE:
+		complete_op(qp, row->req_status, d);
+		break;
+	case HERALD_REQ_RETRY:
+		if (qp->type == IB_QPT_RC)
+			retry_later(qp);
+		else
+			complete_op(qp, IB_WC_SUCCESS, d);
+		break;
+	default:
+		complete_in_error(qp, row->req_status, d);
+		break;
+	}
+}
+
+/* ------------------------------------------------------------ one WR -- */
+
+static enum herald_outcome run_local(struct herald_qp *qp, const struct herald_op *op)
+{
+	switch (op->opcode) {
+	case HERALD_WR_LOCAL_INV:
+		return herald_key_invalidate_local(qp, op->imm_or_rkey);
+	case HERALD_WR_BIND_MW:
+		return herald_mw_bind(qp, op);
+	case HERALD_WR_REG_MR:
+		return herald_mr_register(qp, op);
+	default:
+		return HERALD_LOC_QP_OP;
+	}
+}
+
+/* After a wait for an answer that did not come: is there a retry left? */
+static bool may_retry(struct herald_qp *qp)
+{
+	if (qp->sq.wait_kind != HERALD_WAIT_ACK)
+		return true;
+	if (!qp->attr.timeout)
+		return true;
+	if (!qp->sq.retry_left) {
+		herald_count(qp->dev, HERALD_CTR_retries_exceeded);
+		return false;
+	}
+	qp->sq.retry_left--;
+	herald_count(qp->dev, HERALD_CTR_retries);
+	return true;
+}
+
+/* Move the current op on by one step. */
+static enum herald_progress step(struct herald_qp *qp, struct budget *budget,
+				 struct herald_deferred *d)
+{
+	struct herald_op *op = &qp->sq.op;
+	enum herald_outcome out = HERALD_OK;
+	enum herald_progress progress = HERALD_DONE;
+	u64 before = qp->sq.done;
+
+	if (!may_retry(qp)) {
+		out = HERALD_RETRY_EXCEEDED;
+	} else if (herald_opcode(op->opcode)->kind == HERALD_KIND_LOCAL) {
+		out = run_local(qp, op);
+	} else {
+		progress = qp->transport->push(qp, op, &out, d);
+	}
+	qp->sq.wait_kind = HERALD_WAIT_NONE;
+
+	if (progress == HERALD_MORE) {
+		budget->bytes -= qp->sq.done - before;
+		qp->sq.retry_left = qp->attr.retry_cnt;
+		qp->sq.rnr_left = qp->attr.rnr_retry;
+	} else if (progress == HERALD_DONE) {
+		budget->bytes -= op->length - before;
+		settle(qp, out, d);
+	}
+	return progress;
+}
+
+/* A new WR becomes the current one: true; else there is none to be had. */
+static bool take_next(struct herald_qp *qp, struct herald_deferred *d)
+{
+	enum herald_outcome out = HERALD_OK;
+	int ret;
+
+	if (qp->sq.ring_dead || !qp->sq.ring.shm)
+		return false;
+	ret = herald_op_fetch(qp, &qp->sq.op, &out);
+	if (!ret)
+		return false;
+	if (ret < 0) {
+		herald_count(qp->dev, HERALD_CTR_bad_ring_index);
+		qp->sq.ring_dead = true;
+		herald_qp_error(qp, IB_EVENT_QP_FATAL, d);
+		return false;
+	}
+	qp->sq.busy = true;
+	qp->sq.done = 0;
+	qp->sq.retry_left = qp->attr.retry_cnt;
+	qp->sq.rnr_left = qp->attr.rnr_retry;
+	qp->sq.wait_kind = HERALD_WAIT_NONE;
+	herald_count(qp->dev, HERALD_CTR_sends_posted);
+	if (out != HERALD_OK && !(herald_qp_may(qp) & HERALD_FLUSH_SEND))
+		settle(qp, out, d);
+	return true;
+}
+
+/* ------------------------------------------------------------ running -- */
+
+static bool out_of_budget(struct budget *budget)
+{
+	if (budget->ctx == HERALD_RUN_USER && fatal_signal_pending(current))
+		return true;
+	return !budget->ops || budget->bytes <= 0;
+}
+
+/*
+ * One look at what there is to do: false if there is nothing now.  The
+ * activities are read anew each time: the state may change between two pieces.
+ */
+static bool advance(struct herald_qp *qp, struct budget *budget, struct herald_deferred *d)
+{
+	unsigned int may = herald_qp_may(qp);
+
+	if (may & HERALD_FLUSH_SEND) {
+		if (!qp->sq.busy && !take_next(qp, d))
+			return false;
+		if (qp->sq.busy)
+			complete_op(qp, IB_WC_WR_FLUSH_ERR, d);
+		budget->ops--;
+		return true;
+	}
+	if (READ_ONCE(qp->sq.waiting))
+		return false;
+	if (!qp->sq.busy) {
+		if (!(may & HERALD_MAY_SEND)) {
+			herald_qp_drained(qp, d);
+			return false;
+		}
+		if (!take_next(qp, d))
+			return false;
+		budget->ops--;
+		return true;
+	}
+	if (!(may & HERALD_MAY_CONTINUE))
+		return false;
+	return step(qp, budget, d) != HERALD_BUSY;
+}
+
+static enum run_result work_off(struct herald_qp *qp, struct budget *budget)
+{
+	HERALD_DEFERRED(d);
+	bool more = true;
+
+	while (more && !out_of_budget(budget)) {
+		more = advance(qp, budget, &d);
+		if (!herald_deferred_empty(&d))
+			herald_deferred_run(&d);
+		if (budget->ctx != HERALD_RUN_KERNEL)
+			cond_resched();
+	}
+	return more ? RUN_OUT_OF_BUDGET : RUN_IDLE;
+}
+
+/* The caller owns the engine; afterwards it does not. */
+static void run(struct herald_qp *qp, enum herald_run_context ctx)
+{
+	struct budget budget = {
+		.ctx = ctx,
+		.ops = HERALD_BUDGET_OPS,
+		.bytes = ctx == HERALD_RUN_KERNEL ? HERALD_BUDGET_BYTES_INLINE : HERALD_BUDGET_BYTES,
+	};
+
+	do {
+		herald_engine_clear_kick(&qp->sq.engine);
+		if (work_off(qp, &budget) == RUN_OUT_OF_BUDGET) {
+			queue_work(herald_wq, &qp->sq.work);
+			return;
+		}
+	} while (!herald_engine_release(&qp->sq.engine));
+}
+
+static void work_fn(struct work_struct *work)
+{
+	run(container_of(work, struct herald_qp, sq.work), HERALD_RUN_WORK);
+}
+
+void herald_requester_kick(struct herald_qp *qp, enum herald_run_context ctx)
+{
+	if (herald_engine_kick(&qp->sq.engine))
+		run(qp, ctx);
+}
+
+void herald_requester_kick_work(struct herald_qp *qp)
+{
+	if (herald_engine_kick(&qp->sq.engine))
+		queue_work(herald_wq, &qp->sq.work);
+}
+
+/* --------------------------------------------------------------- life -- */
+
+void herald_requester_init(struct herald_qp *qp)
+{
+	herald_engine_init(&qp->sq.engine);
+	spin_lock_init(&qp->sq.post_lock);
+	INIT_WORK(&qp->sq.work, work_fn);
+	herald_hrtimer_setup(&qp->sq.timer, timer_fired);
+}
+
+void herald_requester_stop(struct herald_qp *qp)
+{
+	/*
+	 * An owner that had not yet seen the state may start the timer once
+	 * more before it goes idle; a timer that fires meanwhile makes the
+	 * work item own the engine.  So: timer, owner, and both again.
+	 */
+	hrtimer_cancel(&qp->sq.timer);
+	herald_engine_wait_idle(&qp->sq.engine);
+	hrtimer_cancel(&qp->sq.timer);
+	herald_engine_wait_idle(&qp->sq.engine);
+	flush_work(&qp->sq.work);
+}
+
+void herald_requester_reset(struct herald_qp *qp)
+{
+	wait_var_event(&qp->sq.engine.word, herald_engine_try(&qp->sq.engine));
+	if (qp->sq.busy)
+		herald_op_put(&qp->sq.op);
+	qp->sq.busy = false;
+	WRITE_ONCE(qp->sq.waiting, false);
+	qp->sq.wait_kind = HERALD_WAIT_NONE;
+	qp->sq.ring_dead = false;
+	qp->sq.done = 0;
+	if (qp->sq.ring.shm)
+		herald_ring_reset(&qp->sq.ring);
+	while (!herald_engine_release(&qp->sq.engine))
+		herald_engine_clear_kick(&qp->sq.engine);
+}

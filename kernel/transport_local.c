@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The local transport: the peer is a QP of this host.  The responder's half
+ * runs here, in the sender's context, and data moves once.
+ *
+ * What a wire would do to a message is done to it all the same: a peer that is
+ * not there, not connected to us, or not ready answers nothing, and the
+ * requester's timers decide.
+ */
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+#include <rdma/ib_addr.h>
+
+#include "ah.h"
+#include "device.h"
+#include "mcast.h"
+#include "mr.h"
+#include "opcode.h"
+#include "qp.h"
+#include "responder.h"
+#include "timer.h"
+#include "transport.h"
+
+#define GRH_LEN			40
+#define CONTROLLED_QKEY		0x80000000u	/* use the QP's own: IBTA 10.2.5 */
+
+static struct herald_span payload_span(struct herald_qp *qp, struct herald_op *op)
+{
+	const struct herald_opcode_row *row = herald_opcode(op->opcode);
+	struct herald_span span = { .length = op->length, .qp = qp };
+
+	if (op->flags & HERALD_WR_INLINE) {
+		span.linear = op->inl;
+	} else {
+		span.sge = op->sge;
+		span.nsge = op->num_sge;
+		if (row->traits & HERALD_OP_WRITES_LOCAL)
+			span.access = IB_ACCESS_LOCAL_WRITE;
+	}
+	return span;
+}
+
+/* Both interfaces are up, and in one network namespace. */
+static bool reachable(struct herald_dev *from, struct herald_dev *to)
+{
+	bool yes;
+
+	if (!READ_ONCE(from->port_up) || !READ_ONCE(to->port_up))
+		return false;
+	if (from == to)
+		return true;
+	rcu_read_lock();
+	yes = herald_dev_net(from) && herald_dev_net(from) == herald_dev_net(to);
+	rcu_read_unlock();
+	return yes;
+}
+
+/* ---------------------------------------------------------- connected -- */
+
+/*
+ * Is @peer the other end of our connection?  Its own source GID was checked
+ * against its GID table when it was set, so equality of addresses is enough.
+ */
+static bool connected(struct herald_qp *qp, struct herald_qp *peer)
+{
+	return peer->type == qp->type && READ_ONCE(peer->dest_qpn) == qp->qpn &&
+	       !memcmp(&peer->av.dgid, &qp->av.sgid, sizeof(union ib_gid)) &&
+	       !memcmp(&peer->av.sgid, &qp->av.dgid, sizeof(union ib_gid)) &&
+	       reachable(qp->dev, peer->dev);
+}
+
+static struct herald_qp *find_peer(struct herald_qp *qp)
+{
+	struct herald_qp *peer = herald_qp_find(qp->dest_qpn);
+
+	if (peer && !connected(qp, peer)) {
+		herald_qp_put(peer);
+		peer = NULL;
+	}
+	if (!peer)
+		herald_count(qp->dev, HERALD_CTR_no_peer);
+	return peer;
+}
+
+static void connected_request(struct herald_qp *qp, const struct herald_op *op,
+			      const struct herald_span *payload, struct herald_request *rq)
+{
+	const struct herald_opcode_row *row = herald_opcode(op->opcode);
+	const struct herald_send_wqe *u = &op->u;
+
+	*rq = (struct herald_request){
+		.opcode = op->opcode,
+		.solicited = op->flags & HERALD_WR_SOLICITED,
+		.imm_or_rkey = op->imm_or_rkey,
+		.length = op->length,
+		.offset = qp->sq.done,
+		.piece = min_t(u64, op->length - qp->sq.done, HERALD_PIECE),
+		.payload = payload,
+		.src_qpn = qp->qpn,
+		.src_av = &qp->av,
+	};
+	switch (row->kind) {
+	case HERALD_KIND_WRITE:
+	case HERALD_KIND_READ:
+	case HERALD_KIND_ATOMIC_WRITE:
+		rq->remote_addr = u->rdma.remote_addr;
+		rq->rkey = u->rdma.rkey;
+		break;
+	case HERALD_KIND_ATOMIC:
+		rq->remote_addr = u->atomic.remote_addr;
+		rq->rkey = u->atomic.rkey;
+		rq->compare_add = u->atomic.compare_add;
+		rq->swap = u->atomic.swap;
+		break;
+	case HERALD_KIND_FLUSH:
+		rq->remote_addr = u->flush.remote_addr;
+		rq->rkey = u->flush.rkey;
+		rq->length = u->flush.length;
+		rq->flush_placement = u->flush.placement;
+		rq->flush_selectivity = u->flush.selectivity;
+		rq->piece = u->flush.length;
+		break;
+	}
+}
+
+/* What the requester can see for itself before anything leaves it. */
+static enum herald_outcome check_own(const struct herald_op *op, const struct herald_span *payload)
+{
+	u8 kind = herald_opcode(op->opcode)->kind;
+
+	if (op->length > HERALD_MAX_MSG)
+		return HERALD_LOC_LEN;
+	if ((kind == HERALD_KIND_ATOMIC || kind == HERALD_KIND_ATOMIC_WRITE) &&
+	    op->length != sizeof(u64))
+		return HERALD_LOC_LEN;
+	return herald_span_check(payload) ? HERALD_LOC_PROT : HERALD_OK;
+}
+
+static enum herald_progress push_connected(struct herald_qp *qp, struct herald_op *op,
+					   enum herald_outcome *outcome,
+					   struct herald_deferred *d)
+{
+	struct herald_span payload = payload_span(qp, op);
+	enum herald_progress progress;
+	struct herald_request rq;
+	struct herald_qp *peer;
+
+	if (!qp->sq.done) {
+		*outcome = check_own(op, &payload);
+		if (*outcome != HERALD_OK)
+			return HERALD_DONE;
+	}
+	peer = find_peer(qp);
+	if (!peer) {
+		*outcome = HERALD_NO_ANSWER;
+		return HERALD_DONE;
+	}
+	if (!herald_responder_own(peer, qp)) {
+		herald_qp_put(peer);
+		return HERALD_BUSY;
+	}
+	connected_request(qp, op, &payload, &rq);
+	progress = herald_responder_execute(peer, &rq, outcome, d);
+	if (progress == HERALD_DONE && *outcome == HERALD_RNR)
+		qp->sq.rnr_timer = peer->attr.min_rnr_timer;
+	herald_responder_release(peer, d);
+	herald_qp_put(peer);
+
+	if (progress == HERALD_MORE)
+		qp->sq.done += rq.piece;
+	else
+		herald_count(qp->dev, HERALD_CTR_local_messages);
+	return progress;
+}
+
+/* ---------------------------------------------------------- datagrams -- */
+
+/* The header that precedes a datagram's payload: RoCEv2 annex A17, IPv4 in the last 20 bytes. */
+static void build_grh(u8 grh[GRH_LEN], const struct herald_av *av, u32 length)
+{
+	/* UDP header, BTH, DETH and iCRC go between the IP header and the payload's end */
+	u16 ip_payload = length + 8 + 12 + 8 + 4;
+
+	memset(grh, 0, GRH_LEN);
+	if (av->net_type == RDMA_NETWORK_IPV4) {
+		struct iphdr ip = {
+			.version = 4, .ihl = 5, .tos = av->traffic_class,
+			.tot_len = htons(ip_payload + sizeof(ip)),
+			.frag_off = htons(IP_DF), .ttl = av->hop_limit,
+			.protocol = IPPROTO_UDP,
+		};
+
+		memcpy(&ip.saddr, av->sgid.raw + 12, 4);
+		memcpy(&ip.daddr, av->dgid.raw + 12, 4);
+		ip.check = ip_fast_csum(&ip, ip.ihl);
+		memcpy(grh + 20, &ip, sizeof(ip));
+	} else {
+		struct ipv6hdr ip6 = {
+			.payload_len = htons(ip_payload),
+			.nexthdr = IPPROTO_UDP, .hop_limit = av->hop_limit,
+		};
+
+		ip6_flow_hdr(&ip6, av->traffic_class, htonl(av->flow_label & 0xfffff));
+		memcpy(&ip6.saddr, &av->sgid, 16);
+		memcpy(&ip6.daddr, &av->dgid, 16);
+		memcpy(grh, &ip6, sizeof(ip6));
+	}
+}
+
+/*
+ * Hand one datagram to one QP.  false: its responder is busy; the requester is
+ * on the waiting list.  A datagram that is not taken is counted, no more.
+ */
+static bool deliver(struct herald_qp *qp, struct herald_qp *peer, const struct herald_request *rq,
+		    enum herald_outcome *outcome, struct herald_deferred *d)
+{
+	if (peer->qpn != 1 && READ_ONCE(peer->qkey) != rq->qkey) {
+		herald_count(peer->dev, HERALD_CTR_ud_dropped_qkey);
+		return true;
+	}
+	if (!herald_responder_own(peer, qp))
+		return false;
+	herald_responder_execute(peer, rq, outcome, d);
+	herald_responder_release(peer, d);
+	herald_count(qp->dev, HERALD_CTR_local_messages);
+	return true;
+}
+
+static struct herald_qp *find_datagram_peer(struct herald_qp *qp, const struct herald_av *av,
+					    u32 qpn)
+{
+	struct herald_qp *peer = NULL;
+	struct herald_dev *dev;
+
+	if (qpn != 1) {
+		peer = herald_qp_find(qpn);
+		if (peer && (peer->type != IB_QPT_UD || !herald_dev_has_gid(peer->dev, &av->dgid) ||
+			     !reachable(qp->dev, peer->dev))) {
+			herald_qp_put(peer);
+			peer = NULL;
+		}
+		return peer;
+	}
+	rcu_read_lock();
+	dev = herald_dev_find_by_gid(herald_dev_net(qp->dev), &av->dgid, qp->dev);
+	if (dev && reachable(qp->dev, dev))
+		peer = herald_qp_find_gsi(dev);
+	rcu_read_unlock();
+	return peer;
+}
+
+static enum herald_progress push_unicast(struct herald_qp *qp, const struct herald_op *op,
+					 const struct herald_request *rq,
+					 enum herald_outcome *outcome, struct herald_deferred *d)
+{
+	struct herald_qp *peer = find_datagram_peer(qp, rq->src_av, op->u.ud.remote_qpn);
+	bool taken;
+
+	if (!peer) {
+		herald_count(qp->dev, HERALD_CTR_no_peer);
+		return HERALD_DONE;
+	}
+	taken = deliver(qp, peer, rq, outcome, d);
+	herald_qp_put(peer);
+	return taken ? HERALD_DONE : HERALD_BUSY;
+}
+
+/* One member a step; qp->sq.done counts the members that have it. */
+static enum herald_progress push_multicast(struct herald_qp *qp, const struct herald_request *rq,
+					   enum herald_outcome *outcome, struct herald_deferred *d)
+{
+	struct herald_qp *peer;
+	bool taken;
+
+	if (!herald_mcast_members(qp->dev, &rq->src_av->dgid, &peer, 1, qp->sq.done)) {
+		if (!qp->sq.done)
+			herald_count(qp->dev, HERALD_CTR_mcast_no_member);
+		qp->sq.done = 0;
+		return HERALD_DONE;
+	}
+	taken = deliver(qp, peer, rq, outcome, d);
+	herald_qp_put(peer);
+	if (!taken)
+		return HERALD_BUSY;
+	if (*outcome != HERALD_OK)
+		return HERALD_DONE;
+	herald_count(qp->dev, HERALD_CTR_mcast_delivered);
+	qp->sq.done++;
+	return HERALD_MORE;
+}
+
+static enum herald_progress push_datagram(struct herald_qp *qp, struct herald_op *op,
+					  enum herald_outcome *outcome, struct herald_deferred *d)
+{
+	struct herald_span payload = payload_span(qp, op);
+	const struct herald_av *av = &op->ah->av;
+	u32 qkey = op->u.ud.remote_qkey;
+	u8 grh[GRH_LEN];
+	struct herald_request rq = {
+		.opcode = op->opcode,
+		.solicited = op->flags & HERALD_WR_SOLICITED,
+		.imm_or_rkey = op->imm_or_rkey,
+		.length = op->length,
+		.piece = op->length,
+		.payload = &payload,
+		.src_qpn = qp->qpn,
+		.src_av = av,
+		.qkey = qkey & CONTROLLED_QKEY ? qp->qkey : qkey,
+		.grh = grh,
+	};
+
+	*outcome = HERALD_OK;
+	if (op->length > herald_dev_mtu(qp->dev))
+		*outcome = HERALD_LOC_LEN;
+	else if (herald_span_check(&payload))
+		*outcome = HERALD_LOC_PROT;
+	if (*outcome != HERALD_OK)
+		return HERALD_DONE;
+
+	build_grh(grh, av, op->length);
+	if (rdma_is_multicast_addr((struct in6_addr *)&av->dgid))
+		return push_multicast(qp, &rq, outcome, d);
+	return push_unicast(qp, op, &rq, outcome, d);
+}
+
+static enum herald_progress push(struct herald_qp *qp, struct herald_op *op,
+				 enum herald_outcome *outcome, struct herald_deferred *d)
+{
+	if (qp->type == IB_QPT_RC || qp->type == IB_QPT_UC)
+		return push_connected(qp, op, outcome, d);
+	return push_datagram(qp, op, outcome, d);
+}
+
+const struct herald_transport_ops herald_transport_local = {
+	.name = "local",
+	.push = push,
+};
