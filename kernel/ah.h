@@ -28,22 +28,31 @@ struct herald_av {
 };
 
 /**
- * struct herald_ah - an address handle
- * @refs: one for the object, one per op in flight; freed by the core's object
- *	lifetime, so destroy waits for @gone
+ * struct herald_ah - what an address handle says, for as long as somebody uses it
+ * @pd: the protection domain; only compared, and only by those who have one
+ * @number: in herald_dev.ahs; 0 for a kernel consumer's
+ * @refs: one for the object, one per op in flight.  Outlives the core's
+ *	struct ib_ah, so that destroying one never waits, in whatever context.
  */
 struct herald_ah {
-	struct ib_ah ib;
 	struct herald_dev *dev;
-	u32 number;		/* in herald_dev.ahs */
+	struct ib_pd *pd;
+	u32 number;
 	struct herald_av av;
 	refcount_t refs;
-	struct completion gone;
+	struct rcu_head rcu;
 };
 
+/* The core's half. */
+struct herald_ah_object {
+	struct ib_ah ib;
+	struct herald_ah *ah;
+};
+
+/* The AH of a kernel consumer's WR; valid until it is destroyed, or referenced. */
 static inline struct herald_ah *to_hah(struct ib_ah *ibah)
 {
-	return container_of(ibah, struct herald_ah, ib);
+	return container_of(ibah, struct herald_ah_object, ib)->ah;
 }
 
 /* Fill @av from a checked attribute (RoCE: must have a GRH and an sgid_attr); 0 or -EINVAL. */
@@ -59,8 +68,7 @@ struct herald_ah *herald_ah_get(struct herald_dev *dev, struct ib_pd *pd, u32 nu
 void herald_ah_ref(struct herald_ah *ah);
 void herald_ah_put(struct herald_ah *ah);
 
-/* ib_device_ops; also create_user_ah (udata != NULL).  destroy may be called in atomic
- * context (RDMA_DESTROY_AH_SLEEPABLE not set): then it spins for the references. */
+/* ib_device_ops; also create_user_ah (udata != NULL).  Both may be called in atomic context. */
 int herald_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct ib_udata *udata);
 int herald_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int herald_destroy_ah(struct ib_ah *ibah, u32 flags);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Makes an older kernel look like the newest one.  Kbuild includes this file
+ * ahead of every source file and defines the HAVE_ symbols, see probes.txt.
+ * What differs in a prototype of struct ib_device_ops is in ops.c.
+ */
+#ifndef HERALD_COMPAT_H
+#define HERALD_COMPAT_H
+
+/* needed until 6.12: devices belong to a network namespace from their start */
+#ifndef HAVE_ALLOC_DEVICE_WITH_NET
+#define ib_alloc_device_with_net(drv_struct, member, net)	\
+	((void)(net), ib_alloc_device(drv_struct, member))
+#endif
+
+/* needed until 6.12 */
+#ifndef HAVE_UMEM_GET_VA
+#define ib_umem_get_va(device, addr, size, access)	ib_umem_get(device, addr, size, access)
+#endif
+
+/* needed until 6.12 */
+#ifndef HAVE_HRTIMER_SETUP
+#define hrtimer_setup(timer, fn, clock_id, mode)	\
+	do {						\
+		hrtimer_init(timer, clock_id, mode);	\
+		(timer)->function = (fn);		\
+	} while (0)
+#endif
+
+/* The operations whose prototypes differ; see ops.c. */
+struct ib_device_ops;
+extern const struct ib_device_ops herald_compat_ops;
+
+#endif /* HERALD_COMPAT_H */
