@@ -133,16 +133,17 @@ boot_and_watch() {
 			ended=1
 			deadline=$((SECONDS + 10 + 5 * factor))
 			;;
-		*) [ -n "${HERALD_QUIET:-}" ] || printf '%s\n' "$line" ;;
+		*) [ -z "$booted" ] || [ -n "${HERALD_QUIET:-}" ] || printf '%s\n' "$line" ;;
 		esac
 	done
 	end_vm
 	exec {console}<&-
 	if [ -z "$ended" ]; then
 		why=${why:-"the kernel stopped"}
-		# its log did not reach the folder to the end; the console has what came last
-		cat "$logs/console.log" >>"$job_dir/results/dmesg.txt"
-		tail -n 60 "$logs/console.log"
+		# the guest's copy of its log lacks the end; the console has what came last
+		awk '/^@@job / { n = 0 } { line[n++] = $0 } END { for (i = 0; i < n; i++) print line[i] }' \
+			"$logs/console.log" >>"$job_dir/results/dmesg.txt"
+		[ -n "$booted" ] && [ -z "${HERALD_QUIET:-}" ] || tail -n 60 "$logs/console.log"
 		if [ -z "$booted" ]; then
 			host_result "FAIL boot: $why"
 			pending=()

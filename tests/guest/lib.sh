@@ -28,7 +28,7 @@ export PATH=$JOBDIR/user/bin:$JOBDIR/user/install/bin:$JOBDIR/user/install/usr/b
 
 result() { # STATUS NAME [REASON]
 	local line="$1 $JOB/${2// /_}"
-	[ -z "${3:-}" ] || line+=": $(tr '\n\t' '  ' <<<"$3" | cut -c 1-300)"
+	[ -z "${3:-}" ] || line+=": $(printf %s "$3" | tr '\n\t' '  ' | cut -c 1-300)"
 	printf '%s\n' "$line" >>"$RESULTS/results"
 	printf '%s\n' "$line"
 }
@@ -51,14 +51,12 @@ run_timed() {
 	) </dev/null &
 	pid=$!
 	set +m
+	disown "$pid" # no word of the shell about how it ended
 	if ! read -r -t "$seconds" rc <&"$pipe"; then
 		rc=124
 		# what hangs in the kernel shows here
 		echo w >/proc/sysrq-trigger
-		kill -KILL -- "-$pid" 2>/dev/null
-		[ -e "/proc/$pid/exe" ] || wait "$pid" 2>/dev/null # a process stuck in the kernel stays
-	else
-		wait "$pid" 2>/dev/null
+		kill -KILL -- "-$pid" 2>/dev/null # not waited for: it may be stuck in the kernel
 	fi
 	exec {pipe}>&-
 	return "$rc"
