@@ -4,8 +4,9 @@
 #define HERALD_CQ_H
 
 #include <linux/list.h>
-#include <linux/refcount.h>
+#include <linux/mutex.h>
 #include <linux/spinlock.h>
+#include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/herald-abi.h>
 
@@ -20,41 +21,60 @@ struct herald_qp;
  * struct herald_cq - a completion queue
  * @user: the ring is mapped by a process, which consumes it and arms it by a
  *	store; else herald consumes it in poll_cq and @arm_state holds
- * @lock: protects the fields after it up to @handler; irq-safe; a leaf
+ * @timestamps: its consumer asked for completion timestamps
+ * @id: names it in debugfs and traces
+ * @lock: protects the fields from @shm to @notify_next; irq-safe; nothing but
+ *	a herald_event_source.lock is taken inside it
+ * @depth: slots, a power of two
+ * @capacity: CQEs it holds before it overruns, == ib.cqe
  * @producer: private producer index
- * @consumer: private consumer index (kernel CQs)
+ * @consumer: private consumer index; of user CQs, the last one that was read
+ *	and found possible
+ * @purges: counts the changes that herald_cq_purge() made to unpolled CQEs
  * @dead: overrun happened; nothing is published any more
+ * @overrun_pending: ... and its consequences are not over yet
+ * @closing: being destroyed: no event from now on
  * @arm_state: kernel CQs
  * @arm_fired: user CQs: sequence number of the last arm consumed
  * @events_due: completion events that were decided and not yet delivered
  * @claimed: some context will deliver @events_due
- * @qps_lock: protects @qps (leaf; not held with @lock)
+ * @notify_next: on the chain of the context that has claimed it
+ * @overrun_next: on the chain of the context that will see to the overrun
+ * @notify_work: goes on delivering when a context has done enough of it
+ * @events: its asynchronous events
+ * @resize_mutex: one resize at a time
+ * @qps_lock: protects @qps (a leaf; not held with @lock)
  * @qps: QPs attached, by herald_qp.cq_node[SEND or RECV]
  */
 struct herald_cq {
 	struct ib_cq ib;
 	struct herald_dev *dev;
 	bool user;
+	bool timestamps;
 	u32 id;
 
 	spinlock_t lock;
 	struct herald_shm *shm;
 	struct herald_cq_ctl *ctl;
 	struct herald_cqe *cqes;
-	u32 depth;		/* slots, a power of two, >= ib.cqe + 1 is not needed: full is depth */
-	u32 capacity;		/* CQEs it holds before it overruns, == ib.cqe */
+	u32 depth;
+	u32 capacity;
 	u32 producer;
 	u32 consumer;
+	u32 purges;
 	bool dead;
-	bool closing;		/* being destroyed: no event from now on */
+	bool overrun_pending;
+	bool closing;
 	u8 arm_state;
 	u32 arm_fired;
 	u32 events_due;
 	bool claimed;
-
 	struct herald_cq *notify_next;
+
 	struct herald_cq *overrun_next;
+	struct work_struct notify_work;
 	struct herald_event_source events;
+	struct mutex resize_mutex;
 
 	spinlock_t qps_lock;
 	struct list_head qps[2];
@@ -63,6 +83,24 @@ struct herald_cq {
 static inline struct herald_cq *to_hcq(struct ib_cq *ibcq)
 {
 	return container_of(ibcq, struct herald_cq, ib);
+}
+
+/* The ring has the flags of enum ibv_wc_flags; this one differs from its namesake in the kernel. */
+#define HERALD_CQE_FLAG_INVALIDATE	(1 << 3)	/* IBV_WC_WITH_INV */
+
+/*
+ * A kernel CQ's CQE also says which ib_qp it belongs to.  No process sees that
+ * ring, and destroying a QP purges its CQEs, so the pointer is good as long as
+ * the CQE is there.
+ */
+static inline void herald_cqe_set_qp(struct herald_cqe *cqe, struct ib_qp *ibqp)
+{
+	cqe->reserved2 = (uintptr_t)ibqp;
+}
+
+static inline struct ib_qp *herald_cqe_qp(const struct herald_cqe *cqe)
+{
+	return (struct ib_qp *)(uintptr_t)cqe->reserved2;
 }
 
 /**
@@ -91,10 +129,14 @@ struct herald_sq_backref {
  * @d: gets the completion event, or the overrun, if there is one
  *
  * Publishing and consuming the armed state are one critical section.  On a
- * full queue: the CQ dies (HERALD_CQ_DEAD), once; @ref is written all the same.
+ * full queue: the CQ dies (HERALD_CQ_DEAD), once; @ref is written all the same,
+ * saying that no CQE was made.
+ *
+ * Return: false if the CQE was dropped and nothing will come of it: the
+ * overrun is over and its consequences were dealt with.  Else true.
  * Context: any; no other lock of the CQ held.
  */
-void herald_cq_publish(struct herald_cq *cq, const struct herald_cqe *cqe, bool solicited,
+bool herald_cq_publish(struct herald_cq *cq, const struct herald_cqe *cqe, bool solicited,
 		       const struct herald_sq_backref *ref, struct herald_deferred *d);
 
 /**
@@ -106,6 +148,7 @@ void herald_cq_publish(struct herald_cq *cq, const struct herald_cqe *cqe, bool 
  */
 void herald_cq_purge(struct herald_cq *cq, u32 qpn);
 
+/* Put a QP on the list of those that an overrun takes along, and off it.  Context: any. */
 void herald_cq_attach_qp(struct herald_cq *cq, struct list_head *node, bool send);
 void herald_cq_detach_qp(struct herald_cq *cq, struct list_head *node);
 
@@ -115,7 +158,15 @@ void herald_cq_detach_qp(struct herald_cq *cq, struct list_head *node);
  */
 void herald_cq_overrun(struct herald_cq *cq, struct herald_deferred *d);
 
-/* ib_device_ops; create_cq for users and for the kernel alike, attrs may be NULL */
+/* Wait until an overrun's consequences, if there was one, are over (destroy).  Context: may sleep. */
+void herald_cq_overrun_flush(struct herald_cq *cq);
+
+/*
+ * ib_device_ops.  create_cq is for users and for the kernel alike, attrs may be
+ * NULL.  On a dead CQ poll_cq and req_notify_cq fail with -EIO once the good
+ * CQEs were polled.  A process polls and arms without the kernel: on its CQ
+ * both fail with -EOPNOTSUPP.
+ */
 int herald_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		     struct uverbs_attr_bundle *attrs);
 int herald_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);

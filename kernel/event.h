@@ -43,11 +43,16 @@ void herald_event_source_init(struct herald_event_source *src, int kind);
  * @sources: objects with asynchronous events to deliver
  * @overrun: CQs that have just overrun (chained by herald_cq.overrun_next):
  *	their QPs must be put into the error state
+ * @cqs_last, @sources_last, @overrun_last: the ends of the chains, which keep
+ *	the order in which things happened; valid while the chain is not empty
  */
 struct herald_deferred {
 	struct herald_cq *cqs;
 	struct herald_event_source *sources;
 	struct herald_cq *overrun;
+	struct herald_cq *cqs_last;
+	struct herald_event_source *sources_last;
+	struct herald_cq *overrun_last;
 };
 
 #define HERALD_DEFERRED(name) struct herald_deferred name = {}
@@ -67,6 +72,9 @@ static inline bool herald_deferred_empty(const struct herald_deferred *d)
 void herald_event_qp(struct herald_qp *qp, enum ib_event_type type, struct herald_deferred *d);
 void herald_event_cq(struct herald_cq *cq, enum ib_event_type type, struct herald_deferred *d);
 void herald_event_srq(struct herald_srq *srq, enum ib_event_type type, struct herald_deferred *d);
+
+/* Note that @cq has overrun.  Context: any; cq->lock may be held. */
+void herald_event_overrun(struct herald_cq *cq, struct herald_deferred *d);
 
 /* Raise an event of the port.  Context: any; no herald lock held. */
 void herald_event_port(struct herald_dev *dev, enum ib_event_type type);

@@ -41,6 +41,12 @@ struct herald_arm_step {
 const struct herald_arm_step *herald_arm_table(enum herald_arm_state state,
 					       enum herald_arm_input input);
 
+/*
+ * PURE.  The armed state that a process's arm word means for the CQE @index,
+ * when the last arm that fired had the sequence number @fired.
+ */
+enum herald_arm_state herald_arm_word_state(u64 arm, u32 fired, u32 index);
+
 struct herald_cq;
 struct herald_deferred;
 
@@ -50,14 +56,21 @@ void herald_notify_defer(struct herald_cq *cq, struct herald_deferred *d);
 /*
  * Deliver the completion events of a CQ that this context has claimed: calls
  * comp_handler once per event, never concurrently with itself for one CQ, with
- * bottom halves disabled.  Context: any; no herald lock held.
+ * bottom halves disabled.  Inside a handler on this CPU it only leaves the CQ
+ * to the context that called that handler, so handlers never nest.
+ * Context: any; no herald lock held.
  */
 void herald_notify_run(struct herald_cq *cq);
+
+void herald_notify_init(struct herald_cq *cq);
 
 /* Is this CPU inside a comp_handler called by herald_notify_run?  Context: any. */
 bool herald_in_handler(void);
 
-/* Wait for running handlers and drop undelivered events (destroy).  Context: may sleep. */
+/*
+ * Wait for running handlers and drop undelivered events; cq->closing is set
+ * (destroy).  Context: may sleep.
+ */
 void herald_notify_flush(struct herald_cq *cq);
 
 #endif /* HERALD_NOTIFY_H */

@@ -3,8 +3,6 @@
 #ifndef HERALD_SRQ_H
 #define HERALD_SRQ_H
 
-#include <linux/completion.h>
-#include <linux/refcount.h>
 #include <linux/spinlock.h>
 #include <rdma/ib_verbs.h>
 
@@ -18,7 +16,7 @@
  * @post_lock: serialises kernel posters; irq-safe; a leaf
  * @limit: armed limit, 0 if none
  * @dead: the ring is corrupt; SRQ_ERR was raised
- * @refs: events in flight
+ * @events: its asynchronous events
  */
 struct herald_srq {
 	struct ib_srq ib;

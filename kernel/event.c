@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Asynchronous events, and what runs when all locks are dropped: the only
+ * caller of event_handler and of ib_dispatch_event.
+ *
+ * An object's events wait in its source.  The context that notes one while
+ * nobody has claimed the source claims it and delivers later; so an object's
+ * events come out one at a time and in order.  A QP is referenced while its
+ * source is claimed; the destroy of a CQ or SRQ waits for the claim to end.
+ */
+#include <linux/wait_bit.h>
+
+#include "counters.h"
+#include "cq.h"
+#include "device.h"
+#include "event.h"
+#include "qp.h"
+#include "srq.h"
+
+void herald_event_source_init(struct herald_event_source *src, int kind)
+{
+	spin_lock_init(&src->lock);
+	src->count = 0;
+	src->claimed = false;
+	src->kind = kind;
+}
+
+static struct herald_qp *source_qp(struct herald_event_source *src)
+{
+	return container_of(src, struct herald_qp, events);
+}
+
+static struct herald_dev *source_dev(struct herald_event_source *src)
+{
+	switch (src->kind) {
+	case HERALD_SOURCE_QP:
+		return source_qp(src)->dev;
+	case HERALD_SOURCE_CQ:
+		return container_of(src, struct herald_cq, events)->dev;
+	default:
+		return container_of(src, struct herald_srq, events)->dev;
+	}
+}
+
+/* ---------------------------------------------------------------- noting -- */
+
+static bool source_has(const struct herald_event_source *src, enum ib_event_type type)
+{
+	int i;
+
+	for (i = 0; i < src->count; i++)
+		if (src->queue[i] == type)
+			return true;
+	return false;
+}
+
+/* Claim the source for this context; false if its QP is on its way out. */
+static bool source_claim(struct herald_event_source *src, struct herald_deferred *d)
+{
+	if (src->claimed)
+		return true;
+	if (src->kind == HERALD_SOURCE_QP && !herald_qp_get(source_qp(src)))
+		return false;
+	src->claimed = true;
+	src->next = NULL;
+	if (d->sources)
+		d->sources_last->next = src;
+	else
+		d->sources = src;
+	d->sources_last = src;
+	return true;
+}
+
+static void source_note(struct herald_event_source *src, enum ib_event_type type,
+			struct herald_deferred *d)
+{
+	bool coalesced = false;
+	unsigned long flags;
+
+	spin_lock_irqsave(&src->lock, flags);
+	if (src->count == HERALD_EVENT_QUEUE || source_has(src, type))
+		coalesced = true;
+	else if (source_claim(src, d))
+		src->queue[src->count++] = type;
+	spin_unlock_irqrestore(&src->lock, flags);
+	if (coalesced)
+		herald_count(source_dev(src), HERALD_CTR_events_coalesced);
+}
+
+void herald_event_qp(struct herald_qp *qp, enum ib_event_type type, struct herald_deferred *d)
+{
+	source_note(&qp->events, type, d);
+}
+
+void herald_event_cq(struct herald_cq *cq, enum ib_event_type type, struct herald_deferred *d)
+{
+	source_note(&cq->events, type, d);
+}
+
+void herald_event_srq(struct herald_srq *srq, enum ib_event_type type, struct herald_deferred *d)
+{
+	source_note(&srq->events, type, d);
+}
+
+void herald_event_overrun(struct herald_cq *cq, struct herald_deferred *d)
+{
+	cq->overrun_next = NULL;
+	if (d->overrun)
+		d->overrun_last->overrun_next = cq;
+	else
+		d->overrun = cq;
+	d->overrun_last = cq;
+}
+
+/* ------------------------------------------------------------ delivering -- */
+
+void herald_event_port(struct herald_dev *dev, enum ib_event_type type)
+{
+	struct ib_event event = {
+		.device = &dev->ib,
+		.element.port_num = 1,
+		.event = type,
+	};
+
+	herald_count(dev, HERALD_CTR_async_events);
+	ib_dispatch_event(&event);
+}
+
+/* A kernel consumer need not have a handler. */
+static void source_deliver(struct herald_event_source *src, enum ib_event_type type)
+{
+	struct ib_event event = { .device = &source_dev(src)->ib, .event = type };
+	void (*handler)(struct ib_event *event, void *context);
+	void *context;
+
+	switch (src->kind) {
+	case HERALD_SOURCE_QP:
+		event.element.qp = &source_qp(src)->ib;
+		handler = event.element.qp->event_handler;
+		context = event.element.qp->qp_context;
+		break;
+	case HERALD_SOURCE_CQ:
+		event.element.cq = &container_of(src, struct herald_cq, events)->ib;
+		handler = event.element.cq->event_handler;
+		context = event.element.cq->cq_context;
+		break;
+	default:
+		event.element.srq = &container_of(src, struct herald_srq, events)->ib;
+		handler = event.element.srq->event_handler;
+		context = event.element.srq->srq_context;
+		break;
+	}
+	herald_count(source_dev(src), HERALD_CTR_async_events);
+	if (handler)
+		handler(&event, context);
+}
+
+/*
+ * The next event to be delivered, or -1: then the claim was given up, and only
+ * a QP, which is referenced, may still be touched.
+ */
+static int source_pop(struct herald_event_source *src)
+{
+	unsigned long flags;
+	int type = -1;
+
+	spin_lock_irqsave(&src->lock, flags);
+	if (src->count) {
+		type = src->queue[0];
+		memmove(&src->queue[0], &src->queue[1], --src->count);
+	} else {
+		src->claimed = false;
+	}
+	spin_unlock_irqrestore(&src->lock, flags);
+	return type;
+}
+
+static void source_run(struct herald_event_source *src)
+{
+	struct herald_qp *qp = src->kind == HERALD_SOURCE_QP ? source_qp(src) : NULL;
+	int type;
+
+	lockdep_assert_not_held(&src->lock);
+	while ((type = source_pop(src)) >= 0)
+		source_deliver(src, type);
+	smp_mb();	/* against the waiter's check, see wake_up_var() */
+	wake_up_var(&src->claimed);
+	if (qp)
+		herald_qp_put(qp);
+}
+
+static bool source_is_idle(struct herald_event_source *src)
+{
+	unsigned long flags;
+	bool idle;
+
+	spin_lock_irqsave(&src->lock, flags);
+	idle = !src->claimed;
+	spin_unlock_irqrestore(&src->lock, flags);
+	return idle;
+}
+
+void herald_event_source_flush(struct herald_event_source *src)
+{
+	wait_var_event(&src->claimed, source_is_idle(src));
+}
+
+/* ---------------------------------------------------------------- runner -- */
+
+void herald_deferred_run(struct herald_deferred *d)
+{
+	struct herald_event_source *src;
+	struct herald_cq *cq;
+
+	/* each step may note more: an overrun's QPs flush, and raise events of their own */
+	for (;;) {
+		if (d->cqs) {
+			cq = d->cqs;
+			d->cqs = cq->notify_next;
+			herald_notify_run(cq);
+		} else if (d->overrun) {
+			cq = d->overrun;
+			d->overrun = cq->overrun_next;
+			herald_cq_overrun(cq, d);
+		} else if (d->sources) {
+			src = d->sources;
+			d->sources = src->next;
+			source_run(src);
+		} else {
+			return;
+		}
+	}
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Completion events: the only caller of comp_handler.
+ *
+ * cq.c decides, under the CQ's lock, that an event is due.  The first context
+ * to find the CQ unclaimed claims it and delivers when it holds no lock any
+ * more; what becomes due meanwhile is delivered by the same context, so that a
+ * handler is never entered twice at once for one CQ and events keep their order.
+ */
+#include <linux/bottom_half.h>
+#include <linux/irqflags.h>
+#include <linux/percpu.h>
+#include <linux/wait_bit.h>
+#include <linux/workqueue.h>
+
+#include "cq.h"
+#include "device.h"
+#include "notify.h"
+
+/* Events that one context delivers for one CQ before the work item takes over. */
+#define NOTIFY_BUDGET	64
+
+/*
+ * Handlers never nest.  A handler may post, and so complete work on other CQs:
+ * those are left on this list for whoever called the handler.
+ */
+struct notify_cpu {
+	bool in_handler;
+	struct herald_cq *first, *last;
+};
+
+static DEFINE_PER_CPU(struct notify_cpu, notify_cpu);
+
+bool herald_in_handler(void)
+{
+	return this_cpu_read(notify_cpu.in_handler);
+}
+
+void herald_notify_defer(struct herald_cq *cq, struct herald_deferred *d)
+{
+	lockdep_assert_held(&cq->lock);
+	if (cq->closing)
+		return;
+	herald_count(cq->dev, HERALD_CTR_cq_events);
+	cq->events_due++;
+	if (cq->claimed)
+		return;
+	cq->claimed = true;
+	cq->notify_next = NULL;
+	if (d->cqs)
+		d->cqs_last->notify_next = cq;
+	else
+		d->cqs = cq;
+	d->cqs_last = cq;
+}
+
+/*
+ * One event of @cq, which this context has claimed, is to be delivered; else
+ * the claim is given up, and @cq must not be touched any more.
+ */
+static bool notify_next_event(struct herald_cq *cq)
+{
+	unsigned long flags;
+	bool due, closing;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	closing = cq->closing;
+	due = cq->events_due && !closing;
+	if (due) {
+		cq->events_due--;
+	} else {
+		cq->events_due = 0;
+		cq->claimed = false;
+	}
+	spin_unlock_irqrestore(&cq->lock, flags);
+
+	if (!due && closing) {
+		smp_mb();	/* against the waiter's check, see wake_up_var() */
+		wake_up_var(&cq->claimed);
+	}
+	return due;
+}
+
+static void notify_deliver(struct herald_cq *cq)
+{
+	int n;
+
+	for (n = 0; n < NOTIFY_BUDGET; n++) {
+		if (!notify_next_event(cq))
+			return;
+		if (cq->ib.comp_handler)
+			cq->ib.comp_handler(&cq->ib, cq->ib.cq_context);
+	}
+	/* it keeps the claim */
+	queue_work(herald_wq, &cq->notify_work);
+}
+
+/* Become the context that calls handlers on this CPU, or leave @cq to the one that does. */
+static bool notify_enter(struct herald_cq *cq)
+{
+	struct notify_cpu *cpu;
+	unsigned long flags;
+	bool nested;
+
+	local_irq_save(flags);
+	cpu = this_cpu_ptr(&notify_cpu);
+	nested = cpu->in_handler;
+	if (nested) {
+		cq->notify_next = NULL;
+		if (cpu->first)
+			cpu->last->notify_next = cq;
+		else
+			cpu->first = cq;
+		cpu->last = cq;
+	}
+	cpu->in_handler = true;
+	local_irq_restore(flags);
+	return !nested;
+}
+
+/* The next CQ that was left to us; if there is none, we are out of it. */
+static struct herald_cq *notify_leave(void)
+{
+	struct notify_cpu *cpu;
+	struct herald_cq *cq;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	cpu = this_cpu_ptr(&notify_cpu);
+	cq = cpu->first;
+	if (cq)
+		cpu->first = cq->notify_next;
+	else
+		cpu->in_handler = false;
+	local_irq_restore(flags);
+	return cq;
+}
+
+void herald_notify_run(struct herald_cq *cq)
+{
+	/* with interrupts off, bottom halves are too, and must not be "enabled" */
+	bool bh = !irqs_disabled();
+
+	lockdep_assert_not_held(&cq->lock);
+	if (bh)
+		local_bh_disable();
+	if (notify_enter(cq)) {
+		do {
+			notify_deliver(cq);
+			cq = notify_leave();
+		} while (cq);
+	}
+	if (bh)
+		local_bh_enable();
+}
+
+static void notify_work(struct work_struct *work)
+{
+	herald_notify_run(container_of(work, struct herald_cq, notify_work));
+}
+
+void herald_notify_init(struct herald_cq *cq)
+{
+	INIT_WORK(&cq->notify_work, notify_work);
+}
+
+static bool notify_is_over(struct herald_cq *cq)
+{
+	unsigned long flags;
+	bool over;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	over = !cq->claimed;
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return over;
+}
+
+void herald_notify_flush(struct herald_cq *cq)
+{
+	/* whoever has the claim sees cq->closing before the next event, and gives up */
+	wait_var_event(&cq->claimed, notify_is_over(cq));
+	flush_work(&cq->notify_work);
+}
