@@ -67,6 +67,9 @@ static inline void herald_count(struct herald_dev *dev, enum herald_counter c)
 	herald_count_add(dev, c, 1);
 }
 
+/* The sum over all CPUs.  Context: any. */
+u64 herald_counter_read(struct herald_dev *dev, enum herald_counter c);
+
 /* ib_device_ops */
 struct rdma_hw_stats *herald_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);
 int herald_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index);

@@ -3,9 +3,11 @@
 #ifndef HERALD_DEVICE_H
 #define HERALD_DEVICE_H
 
+#include <linux/hashtable.h>
 #include <linux/list.h>
 #include <linux/netdevice.h>
 #include <linux/percpu.h>
+#include <linux/seqlock.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -27,45 +29,52 @@ struct herald_pd {
 /* The GIDs of the port, kept by add_gid/del_gid so that the data path needs no core lock. */
 struct herald_gid_slot {
 	union ib_gid gid;
-	enum ib_gid_type type;
 	bool valid;
 };
 
 /**
  * struct herald_dev - one software RDMA NIC
  * @ib: the core's half; allocated by ib_alloc_device
- * @node: in the list of all devices (herald_devices, RCU)
+ * @node: in the list of all devices (device.c; RCU)
+ * @ndev: the interface; set to NULL when it is unregistered, so RCU readers
+ *	need no reference
+ * @reap: frees what RCU readers may still see
  * @keys: memory keys: index (key >> 8) to struct herald_key, see mr.h
  * @ahs: AH number to struct herald_ah, for a process's WQEs
- * @gids: the GID table; readers under RCU via herald_dev_has_gid
+ * @gid_lock: writers serialise, readers retry (irq-safe)
+ * @gids: the GID table; see herald_dev_has_gid
+ * @gids_used: slots from here on are empty
  * @gsi: the GSI QP (QPN 1), RCU
- * @mcast: the multicast groups, see mcast.h
+ * @mcast: the multicast groups, see mcast.c
  * @counters: per CPU
- * @port_up: last carrier and administrative state seen (kernels that leave
- *	port events to the driver)
- * @dead: being removed, nothing new is accepted
+ * @registered: ib_register_device is done (under RTNL)
+ * @port_up: last carrier and administrative state reported (under RTNL)
+ * @dead: being removed
  */
 struct herald_dev {
 	struct ib_device ib;
 	struct list_head node;
-	struct rcu_head rcu;
+	struct net_device __rcu *ndev;
+	struct work_struct reap;
 
 	struct xarray keys;
 	struct xarray ahs;
 
-	rwlock_t gid_lock;
+	seqlock_t gid_lock;
 	struct herald_gid_slot *gids;	/* HERALD_GID_TABLE_LEN */
+	unsigned int gids_used;
 
 	spinlock_t gsi_lock;
 	struct herald_qp __rcu *gsi;
 
 	struct {
 		spinlock_t lock;
-		struct list_head groups;
+		DECLARE_HASHTABLE(groups, 6);
 		u32 ngroups;
 	} mcast;
 
 	struct herald_counters __percpu *counters;
+	bool registered;
 	bool port_up;
 	bool dead;
 
@@ -88,8 +97,14 @@ static inline struct herald_ucontext *to_huctx(struct ib_ucontext *ibuctx)
 	return container_of(ibuctx, struct herald_ucontext, ib);
 }
 
+int herald_device_module_init(void);
+void herald_device_module_exit(void);	/* after herald_device_remove_all() */
+
 /* The module's work queue: engines that outlast their caller's context run here. */
 extern struct workqueue_struct *herald_wq;
+
+/* All operations but those in compat/ops.c */
+extern const struct ib_device_ops herald_dev_ops;
 
 /**
  * herald_device_create - make and register a device on a network interface
@@ -102,8 +117,17 @@ extern struct workqueue_struct *herald_wq;
  */
 int herald_device_create(const char *name, struct net_device *ndev);
 
-/* Unregister every device (module exit).  Context: process, may sleep. */
+/*
+ * Unregister every device and wait until none of their code runs (module exit;
+ * nobody may create one any more).  Context: process, may sleep.
+ */
 void herald_device_remove_all(void);
+
+/* The interface changed: report what became of the port.  Context: RTNL held. */
+void herald_device_port_changed(struct net_device *ndev);
+
+/* The interface is being unregistered: so is its device, soon.  Context: RTNL held. */
+void herald_device_netdev_gone(struct net_device *ndev);
 
 /* The first device on @ndev, or NULL; a reference to be put with ib_device_put. */
 struct herald_dev *herald_device_get_by_netdev(struct net_device *ndev);
@@ -113,6 +137,24 @@ static inline bool herald_object_count(atomic_t *counter, int max)
 {
 	return atomic_add_unless(counter, 1, max);
 }
+
+/* Is the port's interface up, with a carrier?  Context: any. */
+bool herald_dev_port_up(struct herald_dev *dev);
+
+/* ib_device_ops; gid.c */
+int herald_add_gid(const struct ib_gid_attr *attr, void **context);
+int herald_del_gid(const struct ib_gid_attr *attr, void **context);
+
+/* ib_device_ops; query.c */
+int herald_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
+			struct ib_udata *udata);
+int herald_modify_device(struct ib_device *ibdev, int mask, struct ib_device_modify *modify);
+int herald_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr);
+int herald_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey);
+int herald_get_port_immutable(struct ib_device *ibdev, u32 port, struct ib_port_immutable *imm);
+enum rdma_link_layer herald_get_link_layer(struct ib_device *ibdev, u32 port);
+void herald_get_dev_fw_str(struct ib_device *ibdev, char *str);
+extern const struct attribute_group herald_attr_group;	/* hca_type, parent */
 
 /* Is @gid one of the device's own?  Context: any. */
 bool herald_dev_has_gid(struct herald_dev *dev, const union ib_gid *gid);

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Devices: made on an interface, found by it or by a GID, and removed.
+ *
+ * A device leaves in three ways (its link is deleted, its interface goes, the
+ * module goes), which may meet.  ib_core runs herald_dealloc_driver() once,
+ * whoever is first.  What RCU readers may still see is freed by a work item,
+ * which first passes the fence that ib_unregister_device() is: so when its
+ * work queue is drained, no code of this module runs for a device any more.
+ * (ib_unregister_driver() will not do: others share RDMA_DRIVER_UNKNOWN.)
+ */
+#include <linux/etherdevice.h>
+#include <linux/if_arp.h>
+#include <linux/rculist.h>
+#include <linux/rtnetlink.h>
+#include <net/addrconf.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_user_verbs.h>
+
+#include "device.h"
+#include "event.h"
+
+/* Writers of the list; readers use RCU. */
+static DEFINE_SPINLOCK(herald_devices_lock);
+static LIST_HEAD(herald_devices);
+static atomic_t herald_ordinals = ATOMIC_INIT(0);
+
+/*
+ * Not herald_wq: that makes progress without memory by a single thread, and
+ * those whom a reaper waits for may wait for work there.
+ */
+static struct workqueue_struct *herald_reap_wq;
+
+/* ------------------------------------------------------------ finding -- */
+
+/* Context: RCU. */
+static struct herald_dev *herald_device_on(struct net_device *ndev)
+{
+	struct herald_dev *dev;
+
+	list_for_each_entry_rcu(dev, &herald_devices, node)
+		if (rcu_access_pointer(dev->ndev) == ndev)
+			return dev;
+	return NULL;
+}
+
+struct herald_dev *herald_device_get_by_netdev(struct net_device *ndev)
+{
+	struct herald_dev *dev;
+
+	rcu_read_lock();
+	dev = herald_device_on(ndev);
+	if (dev && !ib_device_try_get(&dev->ib))
+		dev = NULL;
+	rcu_read_unlock();
+	return dev;
+}
+
+struct net *herald_dev_net(struct herald_dev *dev)
+{
+	struct net_device *ndev = rcu_dereference(dev->ndev);
+
+	return ndev ? dev_net(ndev) : NULL;
+}
+
+struct herald_dev *herald_dev_find_by_gid(struct net *net, const union ib_gid *gid,
+					  struct herald_dev *hint)
+{
+	struct herald_dev *dev;
+
+	if (hint && herald_dev_net(hint) == net && herald_dev_has_gid(hint, gid))
+		return hint;
+	list_for_each_entry_rcu(dev, &herald_devices, node)
+		if (herald_dev_net(dev) == net && herald_dev_has_gid(dev, gid))
+			return dev;
+	return NULL;
+}
+
+u32 herald_dev_mtu(struct herald_dev *dev)
+{
+	struct net_device *ndev;
+	enum ib_mtu mtu = 0;
+
+	rcu_read_lock();
+	ndev = rcu_dereference(dev->ndev);
+	if (ndev)
+		mtu = iboe_get_mtu(READ_ONCE(ndev->mtu));
+	rcu_read_unlock();
+	return mtu ? ib_mtu_enum_to_int(mtu) : 256;
+}
+
+bool herald_dev_port_up(struct herald_dev *dev)
+{
+	struct net_device *ndev;
+	bool up;
+
+	rcu_read_lock();
+	ndev = rcu_dereference(dev->ndev);
+	up = ndev && netif_running(ndev) && netif_carrier_ok(ndev);
+	rcu_read_unlock();
+	return up;
+}
+
+/* -------------------------------------------------------------- going -- */
+
+static void herald_device_free_tables(struct herald_dev *dev)
+{
+	WARN_ON(!xa_empty(&dev->keys));
+	WARN_ON(!xa_empty(&dev->ahs));
+	xa_destroy(&dev->keys);
+	xa_destroy(&dev->ahs);
+	kvfree(dev->gids);
+	free_percpu(dev->counters);
+}
+
+static void herald_device_reap(struct work_struct *work)
+{
+	struct herald_dev *dev = container_of(work, struct herald_dev, reap);
+
+	/* Nothing is left to unregister: this waits for who is still at it. */
+	ib_unregister_device(&dev->ib);
+	synchronize_rcu();
+	herald_device_free_tables(dev);
+	put_device(&dev->ib.dev);
+}
+
+/* The core is done with the device; also called by ib_dealloc_device(). */
+static void herald_dealloc_driver(struct ib_device *ibdev)
+{
+	struct herald_dev *dev = to_hdev(ibdev);
+
+	WRITE_ONCE(dev->dead, true);
+	/* Queued under the lock: whoever sees the list empty can drain the queue. */
+	spin_lock(&herald_devices_lock);
+	if (!list_empty(&dev->node))
+		list_del_rcu(&dev->node);
+	queue_work(herald_reap_wq, &dev->reap);
+	spin_unlock(&herald_devices_lock);
+}
+
+void herald_device_netdev_gone(struct net_device *ndev)
+{
+	struct herald_dev *dev;
+
+	ASSERT_RTNL();
+	rcu_read_lock();
+	dev = herald_device_on(ndev);
+	if (dev) {
+		WRITE_ONCE(dev->dead, true);
+		RCU_INIT_POINTER(dev->ndev, NULL);
+	}
+	/* One that is still registering unregisters itself when it is done. */
+	if (dev && dev->registered && ib_device_try_get(&dev->ib)) {
+		ib_unregister_device_queued(&dev->ib);
+		ib_device_put(&dev->ib);
+	}
+	rcu_read_unlock();
+}
+
+static struct herald_dev *herald_device_first(void)
+{
+	struct herald_dev *dev;
+
+	spin_lock(&herald_devices_lock);
+	dev = list_first_entry_or_null(&herald_devices, struct herald_dev, node);
+	if (dev)
+		get_device(&dev->ib.dev);
+	spin_unlock(&herald_devices_lock);
+	return dev;
+}
+
+void herald_device_remove_all(void)
+{
+	struct herald_dev *dev;
+
+	while ((dev = herald_device_first())) {
+		ib_unregister_device(&dev->ib);
+		put_device(&dev->ib.dev);
+	}
+	drain_workqueue(herald_reap_wq);
+}
+
+/* ------------------------------------------------------------- coming -- */
+
+static const struct ib_device_ops herald_lifetime_ops = {
+	.dealloc_driver = herald_dealloc_driver,
+};
+
+static int herald_device_init_tables(struct herald_dev *dev)
+{
+	INIT_LIST_HEAD(&dev->node);
+	INIT_WORK(&dev->reap, herald_device_reap);
+	xa_init_flags(&dev->keys, XA_FLAGS_ALLOC1);
+	xa_init_flags(&dev->ahs, XA_FLAGS_ALLOC1);
+	seqlock_init(&dev->gid_lock);
+	spin_lock_init(&dev->gsi_lock);
+	spin_lock_init(&dev->mcast.lock);
+	hash_init(dev->mcast.groups);
+	dev->ordinal = atomic_inc_return(&herald_ordinals);
+
+	dev->gids = kvcalloc(HERALD_GID_TABLE_LEN, sizeof(*dev->gids), GFP_KERNEL);
+	dev->counters = alloc_percpu(struct herald_counters);
+	return dev->gids && dev->counters ? 0 : -ENOMEM;
+}
+
+static void herald_device_init_ib(struct herald_dev *dev, struct net_device *ndev)
+{
+	struct ib_device *ibdev = &dev->ib;
+	u8 mac[ETH_ALEN];
+
+	/* lo has no address of its own, and more than one namespace has a lo */
+	if (ndev->addr_len == ETH_ALEN && is_valid_ether_addr(ndev->dev_addr))
+		ether_addr_copy(mac, ndev->dev_addr);
+	else
+		eth_random_addr(mac);
+	addrconf_addr_eui48_base((u8 *)&ibdev->node_guid, (const char *)mac);
+
+	ibdev->node_type = RDMA_NODE_IB_CA;
+	ibdev->phys_port_cnt = 1;
+	ibdev->num_comp_vectors = num_possible_cpus();
+	ibdev->local_dma_lkey = 0;
+	strscpy(ibdev->node_desc, "herald", sizeof(ibdev->node_desc));
+	/* What processes use of the commands that are off by default: the doorbells. */
+	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_POST_SEND) |
+				  BIT_ULL(IB_USER_VERBS_CMD_POST_RECV);
+
+	ib_set_device_ops(ibdev, &herald_dev_ops);
+	ib_set_device_ops(ibdev, &herald_compat_ops);
+	ib_set_device_ops(ibdev, &herald_lifetime_ops);
+}
+
+static struct herald_dev *herald_device_alloc(struct net_device *ndev)
+{
+	struct herald_dev *dev = ib_alloc_device_with_net(herald_dev, ib, dev_net(ndev));
+
+	if (!dev)
+		return NULL;
+	if (herald_device_init_tables(dev)) {
+		herald_device_free_tables(dev);
+		ib_dealloc_device(&dev->ib);
+		return NULL;
+	}
+	herald_device_init_ib(dev, ndev);
+	get_device(&dev->ib.dev);	/* put by herald_device_reap() */
+	return dev;
+}
+
+/*
+ * Tie the device to its interface.  From here on the notifier knows it.
+ *
+ * The core adds the addresses of a VLAN interface to the device on the real
+ * interface under it, and only there; so that is the one it is told of.
+ */
+static int herald_device_attach(struct herald_dev *dev, struct net_device *ndev)
+{
+	struct net_device *real = rdma_vlan_dev_real_dev(ndev) ?: ndev;
+	bool taken;
+	int err;
+
+	ASSERT_RTNL();
+	if (ndev->reg_state != NETREG_REGISTERED)
+		return -ENODEV;
+	rcu_read_lock();
+	taken = herald_device_on(ndev);
+	rcu_read_unlock();
+	if (taken)
+		return -EEXIST;
+	err = ib_device_set_netdev(&dev->ib, real, 1);
+	if (err)
+		return err;
+
+	rcu_assign_pointer(dev->ndev, ndev);
+	dev->port_up = herald_dev_port_up(dev);
+	spin_lock(&herald_devices_lock);
+	list_add_tail_rcu(&dev->node, &herald_devices);
+	spin_unlock(&herald_devices_lock);
+	return 0;
+}
+
+static void herald_device_report_port(struct herald_dev *dev)
+{
+	bool up = herald_dev_port_up(dev);
+
+	ASSERT_RTNL();
+	if (up == dev->port_up || !dev->registered || !ib_device_try_get(&dev->ib))
+		return;
+	dev->port_up = up;
+	herald_event_port(dev, up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
+	ib_device_put(&dev->ib);
+}
+
+void herald_device_port_changed(struct net_device *ndev)
+{
+	struct herald_dev *dev;
+
+	rcu_read_lock();
+	dev = herald_device_on(ndev);
+	if (dev)
+		herald_device_report_port(dev);
+	rcu_read_unlock();
+}
+
+/* Registered: catch up with what the interface did meanwhile. */
+static int herald_device_registered(struct herald_dev *dev)
+{
+	bool gone;
+
+	rtnl_lock();
+	dev->registered = true;
+	gone = !rcu_access_pointer(dev->ndev);
+	if (!gone)
+		herald_device_report_port(dev);
+	rtnl_unlock();
+	if (!gone)
+		return 0;
+	ib_unregister_device(&dev->ib);
+	return -ENODEV;
+}
+
+int herald_device_create(const char *name, struct net_device *ndev)
+{
+	struct herald_dev *dev;
+	int err;
+
+	if (ndev->type != ARPHRD_ETHER && ndev->type != ARPHRD_LOOPBACK)
+		return -EINVAL;
+	dev = herald_device_alloc(ndev);
+	if (!dev)
+		return -ENOMEM;
+
+	rtnl_lock();
+	err = herald_device_attach(dev, ndev);
+	rtnl_unlock();
+	if (err)
+		goto dealloc;
+
+	if (name)
+		ib_mark_name_assigned_by_user(&dev->ib);
+	/* Somebody may delete the link as soon as it is there. */
+	get_device(&dev->ib.dev);
+	err = ib_register_device(&dev->ib, name ?: "herald%d", NULL);
+	if (!err) {
+		err = herald_device_registered(dev);
+		put_device(&dev->ib.dev);
+		return err;
+	}
+	put_device(&dev->ib.dev);
+	if (err == -ENFILE)	/* the core's word for a name that is taken */
+		err = -EEXIST;
+dealloc:
+	ib_dealloc_device(&dev->ib);
+	return err;
+}
+
+int herald_device_module_init(void)
+{
+	herald_reap_wq = alloc_workqueue("herald_reap", WQ_UNBOUND, 0);
+	return herald_reap_wq ? 0 : -ENOMEM;
+}
+
+void herald_device_module_exit(void)
+{
+	destroy_workqueue(herald_reap_wq);
+}

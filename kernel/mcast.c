@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Multicast groups.  A group exists as long as it has members; a QP is a
+ * member until it detaches or is destroyed, and holds no reference: it takes
+ * itself out (herald_mcast_forget) before it goes.
+ */
+#include <linux/jhash.h>
+#include <linux/list.h>
+#include <linux/slab.h>
+
+#include "device.h"
+#include "mcast.h"
+#include "qp.h"
+
+struct herald_mcast_group {
+	struct hlist_node node;
+	union ib_gid gid;
+	struct list_head members;
+	unsigned int nmembers;
+};
+
+struct herald_mcast_member {
+	struct list_head node;
+	struct herald_qp *qp;
+};
+
+static u32 herald_mcast_hash(const union ib_gid *gid)
+{
+	return jhash(gid->raw, sizeof(gid->raw), 0);
+}
+
+/* The functions from here to "operations": dev->mcast.lock is held. */
+
+static struct herald_mcast_group *herald_mcast_find(struct herald_dev *dev,
+						    const union ib_gid *gid)
+{
+	struct herald_mcast_group *group;
+
+	lockdep_assert_held(&dev->mcast.lock);
+	hash_for_each_possible(dev->mcast.groups, group, node, herald_mcast_hash(gid))
+		if (!memcmp(&group->gid, gid, sizeof(*gid)))
+			return group;
+	return NULL;
+}
+
+static struct herald_mcast_member *herald_mcast_member(struct herald_mcast_group *group,
+						       struct herald_qp *qp)
+{
+	struct herald_mcast_member *member;
+
+	list_for_each_entry(member, &group->members, node)
+		if (member->qp == qp)
+			return member;
+	return NULL;
+}
+
+/* Both may be consumed: then they are set to NULL. */
+static int herald_mcast_add(struct herald_qp *qp, const union ib_gid *gid,
+			    struct herald_mcast_group **new_group,
+			    struct herald_mcast_member **new_member)
+{
+	struct herald_dev *dev = qp->dev;
+	struct herald_mcast_group *group = herald_mcast_find(dev, gid);
+
+	if (group && herald_mcast_member(group, qp))
+		return 0;
+	if (group && group->nmembers >= HERALD_MAX_MCAST_QP)
+		return -ENOMEM;
+	if (!group) {
+		if (dev->mcast.ngroups >= HERALD_MAX_MCAST_GRP)
+			return -ENOMEM;
+		dev->mcast.ngroups++;
+		group = *new_group;
+		*new_group = NULL;
+		hash_add(dev->mcast.groups, &group->node, herald_mcast_hash(gid));
+	}
+	list_add_tail(&(*new_member)->node, &group->members);
+	*new_member = NULL;
+	group->nmembers++;
+	return 0;
+}
+
+static void herald_mcast_del(struct herald_dev *dev, struct herald_mcast_group *group,
+			     struct herald_mcast_member *member)
+{
+	list_del(&member->node);
+	kfree(member);
+	if (--group->nmembers)
+		return;
+	hash_del(&group->node);
+	dev->mcast.ngroups--;
+	kfree(group);
+}
+
+/* --------------------------------------------------------- operations -- */
+
+int herald_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
+{
+	struct herald_qp *qp = to_hqp(ibqp);
+	struct herald_mcast_member *member;
+	struct herald_mcast_group *group;
+	unsigned long flags;
+	int err = -ENOMEM;
+
+	if (qp->type != IB_QPT_UD)
+		return -EINVAL;
+	group = kzalloc(sizeof(*group), GFP_KERNEL_ACCOUNT);
+	member = kzalloc(sizeof(*member), GFP_KERNEL_ACCOUNT);
+	if (!group || !member)
+		goto out;
+	group->gid = *gid;
+	INIT_LIST_HEAD(&group->members);
+	member->qp = qp;
+
+	spin_lock_irqsave(&qp->dev->mcast.lock, flags);
+	err = herald_mcast_add(qp, gid, &group, &member);
+	spin_unlock_irqrestore(&qp->dev->mcast.lock, flags);
+out:
+	kfree(group);
+	kfree(member);
+	return err;
+}
+
+int herald_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
+{
+	struct herald_qp *qp = to_hqp(ibqp);
+	struct herald_mcast_member *member = NULL;
+	struct herald_mcast_group *group;
+	unsigned long flags;
+
+	spin_lock_irqsave(&qp->dev->mcast.lock, flags);
+	group = herald_mcast_find(qp->dev, gid);
+	if (group)
+		member = herald_mcast_member(group, qp);
+	if (member)
+		herald_mcast_del(qp->dev, group, member);
+	spin_unlock_irqrestore(&qp->dev->mcast.lock, flags);
+	return member ? 0 : -EINVAL;
+}
+
+int herald_mcast_members(struct herald_dev *dev, const union ib_gid *gid, struct herald_qp **qps,
+			 int max, int skip)
+{
+	struct herald_mcast_member *member;
+	struct herald_mcast_group *group;
+	unsigned long flags;
+	int n = 0;
+
+	spin_lock_irqsave(&dev->mcast.lock, flags);
+	group = herald_mcast_find(dev, gid);
+	if (!group)
+		goto out;
+	list_for_each_entry(member, &group->members, node) {
+		if (n == max)
+			break;
+		if (skip-- > 0)
+			continue;
+		if (herald_qp_get(member->qp))
+			qps[n++] = member->qp;
+	}
+out:
+	spin_unlock_irqrestore(&dev->mcast.lock, flags);
+	return n;
+}
+
+void herald_mcast_forget(struct herald_qp *qp)
+{
+	struct herald_mcast_member *member;
+	struct herald_mcast_group *group;
+	struct hlist_node *next;
+	unsigned long flags;
+	int bucket;
+
+	if (qp->type != IB_QPT_UD)
+		return;
+	spin_lock_irqsave(&qp->dev->mcast.lock, flags);
+	hash_for_each_safe(qp->dev->mcast.groups, bucket, next, group, node) {
+		member = herald_mcast_member(group, qp);
+		if (member)
+			herald_mcast_del(qp->dev, group, member);
+	}
+	spin_unlock_irqrestore(&qp->dev->mcast.lock, flags);
+}
