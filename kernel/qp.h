@@ -94,7 +94,7 @@ struct herald_qp {
 	struct {
 		struct herald_engine engine;
 		struct herald_ring ring;
-		spinlock_t post_lock;
+		spinlock_t post_lock;	/* kernel posters; with it, a state but RESET stays so */
 		struct work_struct work;
 		struct hrtimer timer;
 		struct herald_op op;	/* the WR being worked on */
@@ -112,10 +112,10 @@ struct herald_qp {
 
 	struct {
 		struct herald_engine engine;
-		spinlock_t lock;
+		spinlock_t lock;		/* waiters */
 		struct herald_qp *waiters;	/* requesters to be kicked on release */
-		struct herald_ring ring;	/* the RQ; unused with an SRQ */
-		spinlock_t post_lock;
+		struct herald_ring ring;	/* the RQ; no memory with an SRQ or without WRs */
+		spinlock_t post_lock;		/* as sq.post_lock */
 		struct herald_recv recv;	/* the WR being filled */
 		bool busy;			/* recv is valid */
 		bool ring_dead;
@@ -147,6 +147,7 @@ void herald_qp_module_exit(void);
 /* Whoever sees a state sees the attributes that were set with it. */
 static inline unsigned int herald_qp_may(const struct herald_qp *qp)
 {
+	/* pairs with the release in herald_qp_quiesce() and in qp_modify.c */
 	return herald_qp_activity(smp_load_acquire(&qp->state));
 }
 
@@ -231,7 +232,9 @@ int herald_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_qp_init_attr *init);
 int herald_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 /* post.c; for a process's QP wr is NULL: the doorbell */
-int herald_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct ib_send_wr **bad_wr);
-int herald_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad_wr);
+int herald_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
+		     const struct ib_send_wr **bad_wr);
+int herald_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
+		     const struct ib_recv_wr **bad_wr);
 
 #endif /* HERALD_QP_H */

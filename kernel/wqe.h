@@ -78,8 +78,24 @@ void herald_op_put(struct herald_op *op);
  */
 int herald_recv_copy(struct herald_ring *ring, u32 max_sge, struct herald_recv *recv);
 
-/* Write a kernel consumer's WR into the next slot and push it.  0, -EINVAL, -ENOMEM (full). */
+/**
+ * herald_wqe_post_send, herald_wqe_post_recv - write a kernel consumer's WR into the next slot
+ * @qp: its QP; the caller holds @qp->sq.post_lock
+ * @ring: the receive ring; the caller serialises its posters
+ * @max_sge: of the receive ring
+ * @wr: the WR; its successors are not looked at
+ *
+ * The slot is pushed only if the WR is valid.
+ * Return: 0; -EINVAL the WR is invalid; -ENOMEM the ring is full.
+ * Context: any.
+ */
 int herald_wqe_post_send(struct herald_qp *qp, const struct ib_send_wr *wr);
 int herald_wqe_post_recv(struct herald_ring *ring, u32 max_sge, const struct ib_recv_wr *wr);
+
+/*
+ * Give back what the send WQEs that were never taken reference.  The caller
+ * has stopped the requester and the posters.  Context: any.
+ */
+void herald_wqe_drop_sends(struct herald_qp *qp);
 
 #endif /* HERALD_WQE_H */
