@@ -54,7 +54,7 @@ exec_qemu() { # JOB-FOLDER MEMORY ARG...
 	shift 2
 	exec setsid qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m "$memory" \
 		-nodefaults -no-user-config -no-reboot -display none -monitor none -serial stdio \
-		-drive "file=$IMAGE/root.ext4,format=raw,if=virtio,snapshot=on" \
+		-drive "file=$IMAGE/root.ext2,format=raw,if=virtio,snapshot=on" \
 		-virtfs "local,path=$folder,mount_tag=job,security_model=none,id=job" \
 		-device virtio-rng-pci "$@"
 }

@@ -7,7 +7,8 @@
 #
 # Without jobs: all of tests/guest/[0-9]*.sh whose `# lanes:` line names the lane or is missing. NAME=VALUE reaches the
 # jobs as a variable; DEV_TYPE=rxe (or siw) tries them on a peer. The parts are built first if they are not there: the
-# kernel, the tree, and, unless DEV_TYPE names a peer or HERALD_NO_BUILD is set, the module and the user space.
+# kernel, the tree, and, unless DEV_TYPE names a peer or HERALD_NO_BUILD is set, the module and the user space. Modules
+# that the lane has not can be given: HERALD_MODULES=FOLDER.
 #
 # The guest sees build/jobs/LANE.N: modules/, user/, guest/ (= tests/guest), tests/ and results/. Result lines
 # (`PASS|FAIL|SKIP LANE/JOB/NAME[: REASON]`) go to the terminal and to build/results/LANE.results (started anew unless
@@ -66,6 +67,7 @@ chmod a+x "$job_dir/guest/"*.sh
 rsync -a --exclude guest "$TOP/tests" "$job_dir/"
 copy_peer_modules "$lane" "$job_dir/modules"
 if [ "$dev_type" = herald ]; then cp "$BUILD/$lane"/*.ko "$job_dir/modules/"; fi
+[ -z "${HERALD_MODULES:-}" ] || cp "$HERALD_MODULES"/*.ko "$job_dir/modules/"
 if [ -d "$BUILD/user" ]; then
 	rsync -a --exclude 'CMakeFiles' --exclude '*.o' --exclude '*.a' "$BUILD/user/" "$job_dir/user/"
 fi
