@@ -19,6 +19,7 @@
 
 #include "device.h"
 #include "event.h"
+#include "mr.h"
 
 /* Writers of the list; readers use RCU. */
 static DEFINE_SPINLOCK(herald_devices_lock);
@@ -190,7 +191,7 @@ static int herald_device_init_tables(struct herald_dev *dev)
 {
 	INIT_LIST_HEAD(&dev->node);
 	INIT_WORK(&dev->reap, herald_device_reap);
-	xa_init_flags(&dev->keys, XA_FLAGS_ALLOC1);
+	herald_keys_init(dev);
 	xa_init_flags(&dev->ahs, XA_FLAGS_ALLOC1);
 	seqlock_init(&dev->gid_lock);
 	spin_lock_init(&dev->gsi_lock);

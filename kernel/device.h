@@ -40,6 +40,8 @@ struct herald_gid_slot {
  *	need no reference
  * @reap: frees what RCU readers may still see
  * @keys: memory keys: index (key >> 8) to struct herald_key, see mr.h
+ * @next_key: where to look for a free index next (protected by the lock of @keys)
+ * @key_seq: variant of the last key that was made
  * @ahs: AH number to struct herald_ah, for a process's WQEs
  * @gid_lock: writers serialise, readers retry (irq-safe)
  * @gids: the GID table; see herald_dev_has_gid
@@ -58,6 +60,8 @@ struct herald_dev {
 	struct work_struct reap;
 
 	struct xarray keys;
+	u32 next_key;
+	atomic_t key_seq;
 	struct xarray ahs;
 
 	seqlock_t gid_lock;

@@ -8,16 +8,212 @@
 #ifndef HERALD_MR_H
 #define HERALD_MR_H
 
+#include <linux/list.h>
 #include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/herald-abi.h>
 
 #include "completion.h"
+#include "mem.h"
 
 struct herald_dev;
 struct herald_pd;
 struct herald_qp;
 struct herald_op;
+
+/* -------------------------------------------------------- the key table -- */
+
+#define HERALD_KEY_MAX_INDEX	0xffffffu	/* 0 is no key's */
+
+enum herald_key_kind {
+	HERALD_KEY_REGION,
+	HERALD_KEY_WINDOW,
+};
+
+/**
+ * struct herald_key - an entry of herald_dev.keys
+ * @index: its place there
+ * @kind: what it is embedded in; freed after an RCU grace period
+ */
+struct herald_key {
+	u32 index;
+	enum herald_key_kind kind;
+};
+
+static inline u32 herald_key_make(u32 index, u8 variant)
+{
+	return index << 8 | variant;
+}
+
+/* Make the table of a new device.  Context: any. */
+void herald_keys_init(struct herald_dev *dev);
+
+/* Enter @key, whose kind is set; @value is its first key.  0 or -ENOMEM.  May sleep. */
+int herald_key_alloc(struct herald_dev *dev, struct herald_key *key, u32 *value);
+void herald_key_free(struct herald_dev *dev, struct herald_key *key);
+
+/**
+ * struct herald_mr - a memory region
+ * @dev: its device
+ * @umem: a process's pinned memory, or NULL
+ * @virt_addr: as registered (with IB_ZERO_BASED not what accesses use)
+ * @lock: serialises the changes of @mem, @windows and @last_key; irq-safe;
+ *	may be taken inside herald_window.lock; a leaf otherwise
+ * @mem: what the key stands for; NULL while invalid.  Read under RCU.
+ * @windows: bound to it; only a process's regions have any
+ * @last_key: fast registration: the key that was valid last
+ * @frs: fast registration: one table may be published while the other is
+ *	filled; else both NULL
+ * @mapped: the one of @frs that map_mr_sg has filled last, or NULL
+ * @filling: the one that map_mr_sg is filling
+ * @pages_left: how many pages it may still add
+ */
+struct herald_mr {
+	struct ib_mr ib;
+	struct herald_key key;
+	struct herald_dev *dev;
+	struct ib_umem *umem;
+	u64 virt_addr;
+
+	spinlock_t lock;
+	struct herald_mem __rcu *mem;
+	u32 windows;
+	u32 last_key;
+
+	struct herald_mem *frs[2];
+	struct herald_mem *mapped;
+	struct herald_mem *filling;
+	u32 max_pages;
+	u32 pages_left;
+
+	struct rcu_head rcu;
+};
+
+static inline struct herald_mr *to_hmr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct herald_mr, ib);
+}
+
+/**
+ * struct herald_window - a memory window's working half
+ *
+ * The core frees struct ib_mw as soon as dealloc_mw returns, and the key table
+ * needs a grace period, hence the two halves.
+ *
+ * @type: IB_MW_TYPE_1 or IB_MW_TYPE_2 (2B)
+ * @refs: one for the object, one per copy under way
+ * @lock: protects what follows; irq-safe; herald_mr.lock and the lock of the
+ *	table of bound windows are taken inside it
+ * @rkey: the key that it is reached by, or would be
+ * @dead: being freed: cannot be bound
+ * @mem: the memory that it is bound to, or NULL; stays published while it is
+ * @qp: type 2: the QP that it is bound to
+ * @addr, @length: what it opens, in the region's addresses
+ * @base: the address that a peer uses for @addr
+ * @node: type 2: in the table of bound windows
+ */
+struct herald_window {
+	struct herald_key key;
+	enum ib_mw_type type;
+	struct herald_dev *dev;
+	struct ib_pd *pd;
+	refcount_t refs;
+
+	spinlock_t lock;
+	u32 rkey;
+	bool dead;
+	int access;
+	struct herald_mem *mem;
+	struct herald_qp *qp;
+	u64 addr;
+	u64 length;
+	u64 base;
+	struct hlist_node node;
+
+	struct rcu_head rcu;
+};
+
+struct herald_mw {
+	struct ib_mw ib;
+	struct herald_window *win;
+};
+
+static inline struct herald_mw *to_hmw(struct ib_mw *ibmw)
+{
+	return container_of(ibmw, struct herald_mw, ib);
+}
+
+/* The region or window at a key's index, or NULL.  Context: any, inside rcu_read_lock(). */
+static inline struct herald_mr *herald_key_region(struct herald_key *key)
+{
+	return key && key->kind == HERALD_KEY_REGION ?
+		container_of(key, struct herald_mr, key) : NULL;
+}
+
+static inline struct herald_window *herald_key_window(struct herald_key *key)
+{
+	return key && key->kind == HERALD_KEY_WINDOW ?
+		container_of(key, struct herald_window, key) : NULL;
+}
+
+/*
+ * A region's memory under @key, with a reference, or NULL.
+ * Context: any, inside rcu_read_lock().
+ */
+static inline struct herald_mem *herald_mr_get_mem(struct herald_mr *mr, u32 key)
+{
+	struct herald_mem *mem = rcu_dereference(mr->mem);
+
+	if (!mem || !refcount_inc_not_zero(&mem->refs))
+		return NULL;
+	/*
+	 * A fast registration's table is used again without a grace period:
+	 * what it says is to be read after the reference was got.  Pairs with
+	 * the barrier in herald_mr_register().
+	 */
+	smp_acquire__after_ctrl_dep();
+	if (unlikely(mem->key != key)) {
+		herald_mem_put(mem);
+		return NULL;
+	}
+	return mem;
+}
+
+/**
+ * struct herald_hold - memory that was found by a key and is held in place
+ * @mem: the region's memory; NULL: addresses are the kernel's own
+ * @win: the window it was reached through, or NULL
+ * @bias: added to an address gives the offset in @mem
+ */
+struct herald_hold {
+	struct herald_mem *mem;
+	struct herald_window *win;
+	u64 bias;
+};
+
+/**
+ * herald_window_hold - hold a part of the memory behind a window
+ * @win: the window
+ * @qp: the QP that the access comes through
+ * @key: the key that was used
+ * @addr: where
+ * @len: bytes, not 0
+ * @access: enum ib_access_flags wanted
+ * @hold: filled in
+ *
+ * Return: 0 or -EACCES.
+ * Context: any, inside rcu_read_lock().
+ */
+int herald_window_hold(struct herald_window *win, const struct herald_qp *qp, u32 key, u64 addr,
+		       u64 len, int access, struct herald_hold *hold);
+void herald_window_put(struct herald_window *win);
+
+/* What is the whole of an open window?  As herald_window_hold(), for FLUSH of a region. */
+int herald_window_extent(struct herald_window *win, u32 key, u64 *addr, u64 *len);
+
+/* ------------------------------------------------------------- the copies -- */
 
 /* The lkey of kernel consumers' own memory; refused in a process's WQE. */
 #define HERALD_LOCAL_DMA_LKEY	0
@@ -88,13 +284,58 @@ enum herald_copy_result herald_copy(const struct herald_span *dst, u64 dst_off,
 enum herald_outcome herald_atomic(const struct herald_span *target, int opcode, u64 operand,
 				  u64 swap, u64 *old);
 
-/* LOCAL_INV, and the responder's half of SEND_WITH_INV: invalidate a key that @qp may. */
+/**
+ * herald_flush - FLUSH: make what was written before it visible or persistent
+ * @target: one SGE, remote; its access is not looked at
+ * @placement: IB_FLUSH_GLOBAL, IB_FLUSH_PERSISTENT or both
+ * @selectivity: IB_FLUSH_RANGE, or IB_FLUSH_MR: address and length do not matter
+ *
+ * Checks the key for the placement's access flags.
+ * Return: HERALD_OK, HERALD_NAK_INV_REQ (unknown placement), HERALD_NAK_ACCESS.
+ * Context: any; does not sleep.
+ */
+enum herald_outcome herald_flush(const struct herald_span *target, u32 placement, u32 selectivity);
+
+/* ---------------------------------------------------- binding, invalidating -- */
+
+/**
+ * herald_key_invalidate_local - LOCAL_INV
+ * @qp: the QP it was posted to
+ * @key: a fast registration's key, or that of a type 2 window bound to @qp
+ *
+ * Invalidating a fast registration that is invalid already, by the key that it
+ * had last, succeeds.
+ * Return: HERALD_OK or HERALD_LOC_MW_BIND.
+ * Context: any; no lock held.
+ */
 enum herald_outcome herald_key_invalidate_local(struct herald_qp *qp, u32 key);
+
+/*
+ * The responder's half of SEND_WITH_INV: the key must be valid and have remote
+ * rights.  HERALD_OK or HERALD_NAK_INV_INVALIDATE.  Context: any; no lock held.
+ */
 enum herald_outcome herald_key_invalidate_remote(struct herald_qp *qp, u32 key);
+
+/*
+ * After a key was invalidated: has the last copy that used it ended?  One that
+ * had begun goes on for at most HERALD_PIECE bytes.  Context: any; no lock held.
+ */
+bool herald_key_quiet(struct herald_qp *qp, u32 key);
+
+/* The parts of these that know regions, fastreg.c, and windows, mw.c; inside rcu_read_lock(). */
+bool herald_mr_invalidate(struct herald_mr *mr, const struct herald_qp *qp, u32 key, bool remote);
+bool herald_window_invalidate(struct herald_window *win, const struct herald_qp *qp, u32 key);
+
+/* Close all type 2 windows that are bound to @qp: destroy and reset.  Context: any; no lock held. */
+void herald_mw_forget_qp(struct herald_qp *qp);
 
 /* REG_MR and BIND_MW: what the requester does for them. */
 enum herald_outcome herald_mr_register(struct herald_qp *qp, const struct herald_op *op);
 enum herald_outcome herald_mw_bind(struct herald_qp *qp, const struct herald_op *op);
+
+/* An MR with a key and no memory yet, counted against the limit; or an ERR_PTR.  May sleep. */
+struct herald_mr *herald_mr_new(struct ib_pd *pd);
+void herald_mr_delete(struct herald_mr *mr);
 
 /* ib_device_ops; reg_user_mr's dmah argument is bridged in compat/ */
 struct ib_mr *herald_get_dma_mr(struct ib_pd *pd, int access);

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Moving bytes between spans of memory.
+ *
+ * A copy first finds, checks and holds all the memory that it will touch, then
+ * moves the bytes, then lets go.  Holding is one atomic operation per key, and
+ * letting go another; there is no lock, but for windows while they are found.
+ */
+#include <linux/atomic.h>
+#include <linux/libnvdimm.h>
+#include <linux/mm.h>
+#include <linux/string.h>
+
+#include "device.h"
+#include "mr.h"
+#include "qp.h"
+
+/* ------------------------------------------------------------------ holding -- */
+
+static int hold_region(struct herald_mr *mr, const struct herald_span *span, u32 key, u64 addr,
+		       u64 len, struct herald_hold *hold)
+{
+	struct herald_mem *mem = herald_mr_get_mem(mr, key);
+
+	if (unlikely(!mem))
+		return -EACCES;
+	if (unlikely(mem->pd != span->qp->ib.pd || (mem->access & span->access) != span->access ||
+		     !herald_range_inside(addr, len, mem->iova, mem->length)))
+		goto refuse;
+	/* A peer can name any address of the kernel's own region. */
+	if (mem->identity && span->remote &&
+	    (!virt_addr_valid((void *)(uintptr_t)addr) ||
+	     !virt_addr_valid((void *)(uintptr_t)(addr + len - 1))))
+		goto refuse;
+	*hold = (struct herald_hold){ .mem = mem, .bias = -mem->iova };
+	return 0;
+
+refuse:
+	herald_mem_put(mem);
+	return -EACCES;
+}
+
+/* Find what @key stands for, check that the span may use these bytes of it, hold it. */
+static int hold_key(const struct herald_span *span, u32 key, u64 addr, u64 len,
+		    struct herald_hold *hold)
+{
+	struct herald_qp *qp = span->qp;
+	struct herald_key *entry;
+	struct herald_mr *mr;
+	int ret = -EACCES;
+
+	if (key == HERALD_LOCAL_DMA_LKEY && !span->remote && !qp->user) {
+		*hold = (struct herald_hold){};
+		return 0;
+	}
+	rcu_read_lock();
+	entry = xa_load(&qp->dev->keys, key >> 8);
+	mr = herald_key_region(entry);
+	if (likely(mr))
+		ret = hold_region(mr, span, key, addr, len, hold);
+	else if (entry && span->remote)
+		ret = herald_window_hold(herald_key_window(entry), qp, key, addr, len,
+					 span->access, hold);
+	rcu_read_unlock();
+	if (unlikely(ret))
+		herald_count(qp->dev, HERALD_CTR_bad_key);
+	return ret;
+}
+
+static void unhold(const struct herald_hold *hold)
+{
+	if (hold->mem)
+		herald_mem_put(hold->mem);
+	if (unlikely(hold->win))
+		herald_window_put(hold->win);
+}
+
+int herald_span_check(const struct herald_span *span)
+{
+	struct herald_hold hold;
+	u32 i;
+
+	if (!span->length || span->linear)
+		return 0;
+	for (i = 0; i < span->nsge; i++) {
+		const struct herald_sge *sge = &span->sge[i];
+
+		if (!sge->length)
+			continue;
+		if (hold_key(span, sge->lkey, sge->addr, sge->length, &hold))
+			return -EACCES;
+		unhold(&hold);
+	}
+	return 0;
+}
+
+/* ---------------------------------------------------------------- iteration -- */
+
+/*
+ * One end of a copy: the memory that is held, and a cursor in it.
+ *
+ * mem[i] belongs to span->sge[first + i].  Only a span with one SGE can go
+ * through a window (a peer names one key), hence one win and one bias.
+ */
+struct copy_end {
+	const struct herald_span *span;
+	struct herald_window *win;
+	u64 bias;
+	u8 *va;			/* the cursor */
+	u64 run;		/* bytes there without a gap */
+	u64 off;		/* bytes of sge[first + at] before va + run */
+	u32 first;
+	u32 held;
+	u32 at;
+	struct herald_mem *mem[HERALD_MAX_SGE];
+};
+
+static void end_release(struct copy_end *e)
+{
+	u32 i;
+
+	for (i = 0; i < e->held; i++)
+		if (e->mem[i])
+			herald_mem_put(e->mem[i]);
+	if (unlikely(e->win))
+		herald_window_put(e->win);
+}
+
+/* Hold the SGEs in which @len bytes from the cursor lie. */
+static int end_hold_sges(struct copy_end *e, u64 len)
+{
+	const struct herald_span *span = e->span;
+	struct herald_hold hold;
+	u64 off = e->off;
+	u32 i;
+
+	for (i = e->first; len && i < span->nsge; i++) {
+		const struct herald_sge *sge = &span->sge[i];
+		u64 n = min_t(u64, sge->length - off, len);
+
+		e->mem[e->held] = NULL;
+		if (n) {
+			if (hold_key(span, sge->lkey, sge->addr + off, n, &hold))
+				return -EACCES;
+			e->mem[e->held] = hold.mem;
+			e->bias = hold.bias;
+			e->win = hold.win;
+		}
+		e->held++;
+		len -= n;
+		off = 0;
+	}
+	return len ? -EACCES : 0;
+}
+
+/* Put the cursor @off bytes into @span and hold the @len bytes there.  0 or -EACCES. */
+static int end_init(struct copy_end *e, const struct herald_span *span, u64 off, u64 len)
+{
+	e->span = span;
+	e->win = NULL;
+	e->held = 0;
+	e->first = 0;
+	e->at = 0;
+	e->run = 0;
+	if (!herald_range_inside(off, len, 0, span->length))
+		return -EACCES;
+	if (span->linear) {
+		e->va = span->linear + off;
+		e->run = span->length - off;
+		return 0;
+	}
+	if (span->nsge > HERALD_MAX_SGE || (span->remote && span->nsge > 1))
+		return -EACCES;
+	while (e->first < span->nsge && off >= span->sge[e->first].length)
+		off -= span->sge[e->first++].length;
+	e->off = off;
+	if (end_hold_sges(e, len)) {
+		end_release(e);
+		return -EACCES;
+	}
+	return 0;
+}
+
+/* Find the next run.  There is one: the caller moves no more than it holds. */
+static void end_next(struct copy_end *e)
+{
+	const struct herald_sge *sge = &e->span->sge[e->first + e->at];
+	struct herald_mem *mem;
+	u64 addr, left;
+
+	while (e->off == sge->length) {
+		e->at++;
+		e->off = 0;
+		sge++;
+	}
+	mem = e->mem[e->at];
+	addr = sge->addr + e->off;
+	left = sge->length - e->off;
+	if (mem) {
+		u64 bias = e->win ? e->bias : -mem->iova;
+
+		e->va = herald_mem_run(mem, addr + bias, &e->run);
+		e->run = min(e->run, left);
+	} else {
+		e->va = (u8 *)(uintptr_t)addr;
+		e->run = left;
+	}
+	e->off += e->run;
+}
+
+static void end_advance(struct copy_end *e, u64 n)
+{
+	e->va += n;
+	e->run -= n;
+}
+
+/* The same memory may be at both ends, and the ends may overlap. */
+static void move(u8 *dst, const u8 *src, size_t n)
+{
+	if (unlikely(dst < src + n && src < dst + n))
+		memmove(dst, src, n);
+	else
+		memcpy(dst, src, n);
+}
+
+static void move_all(struct copy_end *dst, struct copy_end *src, u32 len)
+{
+	while (len) {
+		u32 n = len;
+
+		if (!dst->run)
+			end_next(dst);
+		if (!src->run)
+			end_next(src);
+		n = min3((u64)n, dst->run, src->run);
+		move(dst->va, src->va, n);
+		end_advance(dst, n);
+		end_advance(src, n);
+		len -= n;
+	}
+}
+
+enum herald_copy_result herald_copy(const struct herald_span *dst, u64 dst_off,
+				    const struct herald_span *src, u64 src_off, u32 len)
+{
+	const struct herald_qp *qp = dst->qp ?: src->qp;
+	struct copy_end to, from;
+
+	if (!len)
+		return HERALD_COPY_OK;
+	if (unlikely(end_init(&from, src, src_off, len)))
+		return HERALD_COPY_SRC;
+	if (unlikely(end_init(&to, dst, dst_off, len))) {
+		end_release(&from);
+		return HERALD_COPY_DST;
+	}
+	move_all(&to, &from, len);
+	end_release(&to);
+	end_release(&from);
+	if (qp)
+		herald_count_add(qp->dev, HERALD_CTR_bytes_moved, len);
+	return HERALD_COPY_OK;
+}
+
+/* ------------------------------------------------------------------ atomics -- */
+
+static enum herald_outcome do_atomic(u64 *va, int opcode, u64 operand, u64 swap, u64 *old)
+{
+	switch (opcode) {
+	case HERALD_WR_ATOMIC_CMP_AND_SWP:
+		*old = cmpxchg64(va, operand, swap);
+		return HERALD_OK;
+	case HERALD_WR_ATOMIC_FETCH_AND_ADD:
+		*old = atomic64_fetch_add(operand, (atomic64_t *)va);
+		return HERALD_OK;
+	case HERALD_WR_ATOMIC_WRITE:
+		/* After all that the requester had written before (A19.4.2). */
+		smp_store_release(va, operand);
+		*old = 0;
+		return HERALD_OK;
+	default:
+		return HERALD_NAK_INV_REQ;
+	}
+}
+
+enum herald_outcome herald_atomic(const struct herald_span *target, int opcode, u64 operand,
+				  u64 swap, u64 *old)
+{
+	enum herald_outcome out = HERALD_NAK_INV_REQ;
+	struct copy_end e;
+
+	if (target->linear || !target->nsge || target->length != sizeof(u64) ||
+	    !IS_ALIGNED(target->sge->addr, sizeof(u64)))
+		return HERALD_NAK_INV_REQ;
+	if (end_init(&e, target, 0, sizeof(u64)))
+		return HERALD_NAK_ACCESS;
+	end_next(&e);
+	/* A zero based address is aligned where its memory need not be. */
+	if (e.run >= sizeof(u64) && IS_ALIGNED((uintptr_t)e.va, sizeof(u64)))
+		out = do_atomic((u64 *)e.va, opcode, operand, swap, old);
+	end_release(&e);
+	return out;
+}
+
+/* -------------------------------------------------------------------- flush -- */
+
+/* The whole of what a key opens.  0 or -EACCES. */
+static int key_extent(struct herald_dev *dev, u32 key, u64 *addr, u64 *len)
+{
+	struct herald_key *entry;
+	struct herald_mem *mem;
+	struct herald_mr *mr;
+	int ret = -EACCES;
+
+	rcu_read_lock();
+	entry = xa_load(&dev->keys, key >> 8);
+	mr = herald_key_region(entry);
+	mem = mr ? herald_mr_get_mem(mr, key) : NULL;
+	if (mem) {
+		*addr = mem->iova;
+		*len = mem->length;
+		herald_mem_put(mem);
+		ret = 0;
+	} else if (entry && !mr) {
+		ret = herald_window_extent(herald_key_window(entry), key, addr, len);
+	}
+	rcu_read_unlock();
+	if (ret)
+		herald_count(dev, HERALD_CTR_bad_key);
+	return ret;
+}
+
+static void write_back(const struct herald_hold *hold, u64 addr, u64 len)
+{
+	u64 off = addr + hold->bias, run;
+	void *va;
+
+	/* Regions of ordinary memory cannot have been given this right. */
+	while (len) {
+		va = herald_mem_run(hold->mem, off, &run);
+		run = min(run, len);
+		arch_wb_cache_pmem(va, run);
+		off += run;
+		len -= run;
+	}
+	/* Persistent once the stores above are ordered (pmem_wmb in drivers of it). */
+	pmem_wmb();
+}
+
+enum herald_outcome herald_flush(const struct herald_span *target, u32 placement, u32 selectivity)
+{
+	struct herald_span span = *target;
+	struct herald_hold hold;
+	u64 addr, len;
+
+	if (span.linear || span.nsge != 1 || !placement ||
+	    placement & ~(IB_FLUSH_GLOBAL | IB_FLUSH_PERSISTENT))
+		return HERALD_NAK_INV_REQ;
+	span.access = (placement & IB_FLUSH_GLOBAL ? IB_ACCESS_FLUSH_GLOBAL : 0) |
+		      (placement & IB_FLUSH_PERSISTENT ? IB_ACCESS_FLUSH_PERSISTENT : 0);
+	addr = span.sge->addr;
+	len = span.sge->length;
+	if (selectivity == IB_FLUSH_MR) {
+		if (key_extent(span.qp->dev, span.sge->lkey, &addr, &len))
+			return HERALD_NAK_ACCESS;
+	} else if (selectivity != IB_FLUSH_RANGE) {
+		return HERALD_NAK_INV_REQ;
+	}
+	if (!len)
+		return HERALD_OK;
+	if (hold_key(&span, span.sge->lkey, addr, len, &hold))
+		return HERALD_NAK_ACCESS;
+	if (placement & IB_FLUSH_PERSISTENT)
+		write_back(&hold, addr, len);
+	/* What is in the host's memory is visible to all its CPUs. */
+	smp_mb();
+	unhold(&hold);
+	return HERALD_OK;
+}
