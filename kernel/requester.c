@@ -66,8 +66,6 @@ static void complete_op(struct herald_qp *qp, int status, struct herald_deferred
 	struct herald_op *op = &qp->sq.op;
 
 	qp->sq.busy = false;
-	herald_count(qp->dev, status == IB_WC_WR_FLUSH_ERR ? HERALD_CTR_flushed :
-							     HERALD_CTR_sends_completed);
 	herald_complete_send(qp, op, status, d);
 	herald_op_put(op);
 }
