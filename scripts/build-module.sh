@@ -18,6 +18,7 @@ esac
 [ -e "$TOP/Kbuild" ] || die "no Kbuild in $TOP"
 
 out=$BUILD/$lane copy=$BUILD/$lane/module
+lock_build "module-$lane"
 mkdir -p "$copy"
 sources=()
 for path in Kbuild kernel include tests/kunit tests/kmod; do

@@ -16,6 +16,7 @@ tree=$("$TOP/scripts/build-rootfs.sh")
 rdma_core=$("$TOP/scripts/build-rdma-core.sh")
 [ -e "$TOP/CMakeLists.txt" ] || die "no CMakeLists.txt in $TOP"
 
+lock_build user
 out=$BUILD/user
 mkdir -p "$out"
 cat >"$BUILD/lanes.env" <<EOT

@@ -29,7 +29,8 @@ copy_peer_modules() {
 exec_vm() {
 	case $1 in
 	uml)
-		export TMPDIR=/dev/shm
+		# its memory is a file, best in a tmpfs that is large enough
+		[ "$(df --output=avail -m /dev/shm | tail -n 1)" -lt 3000 ] || export TMPDIR=/dev/shm
 		exec setsid "$KERNEL/linux" mem="${UML_MEM:-2G}" ncpus=2 seccomp=on con=null con0=null,fd:1 ssl=null \
 			root=none rootfstype=hostfs "rootflags=$TREE" ro init=/sbin/herald-init \
 			herald.overlay "herald.job=hostfs:$2" loglevel=4 panic=-1

@@ -126,13 +126,26 @@ prune_cache() {
 	done
 }
 
+# lock_build NAME: one run at a time for a part of build/, until this script ends.
+lock_build() {
+	local lock
+	mkdir -p "$BUILD/lock"
+	exec {lock}>"$BUILD/lock/$1"
+	flock -n "$lock" && return
+	say "another run has build/$1, waiting"
+	flock "$lock"
+}
+
 # --- apt --------------------------------------------------------------------------------------------------------
 
 APT_UPDATED=
 
+# A third party's archive that is away is no reason to stop: what is missing shows at the install.
+update_lists() { apt-get -o Acquire::Retries=3 update || echo "some lists did not arrive"; }
+
 apt_update_once() {
 	[ -z "$APT_UPDATED" ] || return 0
-	step "apt-get update" "$CACHE/log/apt-update.log" apt-get -o Acquire::Retries=3 update
+	step "apt-get update" "$CACHE/log/apt-update.log" update_lists
 	APT_UPDATED=1
 }
 
@@ -176,7 +189,8 @@ private_apt() {
 }
 
 private_apt_update() {
-	local mirror keyring=/usr/share/keyrings/debian-archive-keyring.gpg dir=$CACHE/apt
+	local mirror keyring dir=$CACHE/apt
+	for keyring in /usr/share/keyrings/debian-archive-keyring.{pgp,gpg}; do [ ! -e "$keyring" ] || break; done
 	mirror=$(apt_mirror)
 	mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
 	cat >"$dir/sources.list" <<-EOT

@@ -54,9 +54,8 @@ fi
 logs=$BUILD/results/$lane
 results=$BUILD/results/$lane.results
 mkdir -p "$BUILD/jobs" "$logs"
+lock_build "jobs-$lane"
 [ -n "${HERALD_APPEND:-}" ] || : >"$results"
-exec {lane_lock}>"$BUILD/jobs/$lane.lock"
-flock -n "$lane_lock" || { say "another run of lane $lane is under way, waiting"; flock "$lane_lock"; }
 find "$BUILD/jobs" -mindepth 1 -maxdepth 1 -type d -name "$lane.*" -exec rm -rf --one-file-system {} +
 job_dir=$(mktemp -d "$BUILD/jobs/$lane.XXXX")
 chmod 755 "$job_dir"
@@ -145,7 +144,7 @@ boot_and_watch() {
 		# the guest's copy of its log lacks the end; the console has what came last
 		awk '/^@@job / { n = 0 } { line[n++] = $0 } END { for (i = 0; i < n; i++) print line[i] }' \
 			"$logs/console.log" >>"$job_dir/results/dmesg.txt"
-		[ -n "$booted" ] && [ -z "${HERALD_QUIET:-}" ] || tail -n 60 "$logs/console.log"
+		if [ -z "$booted" ] || [ -n "${HERALD_QUIET:-}" ]; then tail -n 60 "$logs/console.log"; fi
 		if [ -z "$booted" ]; then
 			host_result "FAIL boot: $why"
 			pending=()
