@@ -289,32 +289,20 @@ static enum herald_outcome do_atomic(struct herald_qp *qp, const struct herald_r
 			 HERALD_LOC_PROT, HERALD_LOC_PROT);
 }
 
-/*
- * FLUSH: what was written before it is already in the host's memory, and
- * visible to all its CPUs; what remains is to judge the request.  Selectivity
- * "region" names the key alone.
- */
 static enum herald_outcome do_flush(struct herald_qp *qp, const struct herald_request *rq,
 				    const struct herald_opcode_row *row)
 {
 	struct herald_sge sge;
 	struct herald_span range = remote_span(qp, rq, row, &sge);
+	int access = 0;
 
-	range.access = 0;
 	if (rq->flush_placement & IB_FLUSH_GLOBAL)
-		range.access |= IB_ACCESS_FLUSH_GLOBAL;
+		access |= IB_ACCESS_FLUSH_GLOBAL;
 	if (rq->flush_placement & IB_FLUSH_PERSISTENT)
-		range.access |= IB_ACCESS_FLUSH_PERSISTENT;
-	if (!range.access || (qp->attr.qp_access_flags & range.access) != range.access)
+		access |= IB_ACCESS_FLUSH_PERSISTENT;
+	if ((qp->attr.qp_access_flags & access) != access)
 		return HERALD_NAK_INV_REQ;
-	if (rq->flush_selectivity == IB_FLUSH_MR) {
-		sge.length = 1;
-		range.length = 1;
-	}
-	if (herald_span_check(&range))
-		return HERALD_NAK_ACCESS;
-	smp_mb();
-	return HERALD_OK;
+	return herald_flush(&range, rq->flush_placement, rq->flush_selectivity);
 }
 
 static enum herald_outcome dispatch(struct herald_qp *qp, const struct herald_request *rq,

@@ -47,7 +47,7 @@ static bool reachable(struct herald_dev *from, struct herald_dev *to)
 {
 	bool yes;
 
-	if (!READ_ONCE(from->port_up) || !READ_ONCE(to->port_up))
+	if (!herald_dev_port_up(from) || !herald_dev_port_up(to))
 		return false;
 	if (from == to)
 		return true;
