@@ -96,7 +96,7 @@ int herald_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct 
 		return -EOPNOTSUPP;
 	if (!herald_object_count(&dev->num_ah, HERALD_MAX_AH))
 		return -ENOMEM;
-	ah = kzalloc(sizeof(*ah), gfp);
+	ah = kzalloc_obj(*ah, gfp);
 	if (!ah)
 		goto uncount;
 

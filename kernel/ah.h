@@ -58,7 +58,8 @@ static inline struct herald_ah *to_hah(struct ib_ah *ibah)
 /* Fill @av from a checked attribute (RoCE: must have a GRH and an sgid_attr); 0 or -EINVAL. */
 int herald_av_from_attr(struct herald_av *av, const struct rdma_ah_attr *attr);
 /* The other way round, for queries. */
-void herald_av_to_attr(struct herald_dev *dev, const struct herald_av *av, struct rdma_ah_attr *attr);
+void herald_av_to_attr(struct herald_dev *dev, const struct herald_av *av,
+		       struct rdma_ah_attr *attr);
 
 /*
  * The AH of a process's WQE: a reference, or NULL if the number is no live AH

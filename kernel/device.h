@@ -68,11 +68,11 @@ struct herald_dev {
 	struct herald_gid_slot *gids;	/* HERALD_GID_TABLE_LEN */
 	unsigned int gids_used;
 
-	spinlock_t gsi_lock;
+	spinlock_t gsi_lock;	/* writers of @gsi */
 	struct herald_qp __rcu *gsi;
 
 	struct {
-		spinlock_t lock;
+		spinlock_t lock;	/* this struct and all groups; irq-safe; a leaf */
 		DECLARE_HASHTABLE(groups, 6);
 		u32 ngroups;
 	} mcast;

@@ -8,9 +8,9 @@
 #define HERALD_MAX_SGE		32
 #define HERALD_MAX_INLINE	512	/* bytes, == HERALD_MAX_SGE * sizeof(struct herald_sge) */
 #define HERALD_MAX_CQ		65536
-#define HERALD_MAX_CQE		(1u << 22)
-#define HERALD_MAX_MR		(1u << 20)
-#define HERALD_MAX_MW		(1u << 20)
+#define HERALD_MAX_CQE		4194304u
+#define HERALD_MAX_MR		1048576
+#define HERALD_MAX_MW		1048576
 #define HERALD_MAX_PD		65536
 #define HERALD_MAX_AH		65536
 #define HERALD_MAX_SRQ		65536
@@ -19,7 +19,7 @@
 #define HERALD_MAX_MCAST_GRP	8192
 #define HERALD_MAX_MCAST_QP	1024	/* per group */
 #define HERALD_MAX_FAST_REG	4096	/* pages per fast registration */
-#define HERALD_MAX_MSG		(1u << 31)	/* bytes */
+#define HERALD_MAX_MSG		0x80000000u	/* bytes */
 #define HERALD_GID_TABLE_LEN	1024
 #define HERALD_PKEY_TABLE_LEN	1
 #define HERALD_DEFAULT_PKEY	0xffff

@@ -104,8 +104,8 @@ int herald_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 
 	if (qp->type != IB_QPT_UD)
 		return -EINVAL;
-	group = kzalloc(sizeof(*group), GFP_KERNEL_ACCOUNT);
-	member = kzalloc(sizeof(*member), GFP_KERNEL_ACCOUNT);
+	group = kzalloc_obj(*group, GFP_KERNEL_ACCOUNT);
+	member = kzalloc_obj(*member, GFP_KERNEL_ACCOUNT);
 	if (!group || !member)
 		goto out;
 	group->gid = *gid;

@@ -109,6 +109,7 @@ static inline void *herald_ring_slot(const struct herald_ring *ring, u32 index)
  */
 static inline int herald_ring_pending(const struct herald_ring *ring)
 {
+	/* pairs with the poster's release: the slots before it are filled */
 	u32 n = smp_load_acquire(&ring->ctl->producer) - ring->head;
 
 	return likely(n <= ring->depth) ? (int)n : -EINVAL;
@@ -117,6 +118,7 @@ static inline int herald_ring_pending(const struct herald_ring *ring)
 /* Publish that slots before @index are free.  Context: any; consumer only. */
 static inline void herald_ring_publish(struct herald_ring *ring, u32 index)
 {
+	/* pairs with the poster's acquire: we no longer read these slots */
 	smp_store_release(&ring->ctl->consumer, index);
 }
 
@@ -129,13 +131,16 @@ static inline bool herald_ring_full(const struct herald_ring *ring)
 static inline void herald_ring_push(struct herald_ring *ring)
 {
 	ring->tail++;
+	/* pairs with herald_ring_pending() */
 	smp_store_release(&ring->ctl->producer, ring->tail);
 }
 
 /* Slot sizes, as herald-abi.h defines them. */
 static inline u32 herald_send_stride(u32 max_sge, u32 max_inline)
 {
-	return ALIGN(HERALD_SEND_WQE_HDR + max_t(u32, max_sge * sizeof(struct herald_sge), max_inline), 64);
+	u32 sges = max_sge * sizeof(struct herald_sge);
+
+	return ALIGN(HERALD_SEND_WQE_HDR + max(sges, max_inline), 64);
 }
 
 static inline u32 herald_recv_stride(u32 max_sge)

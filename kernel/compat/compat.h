@@ -18,12 +18,19 @@
 #define ib_umem_get_va(device, addr, size, access)	ib_umem_get(device, addr, size, access)
 #endif
 
+/* needed until 6.12; the newer one has a default for gfp */
+#ifndef HAVE_KZALLOC_OBJ
+#define kzalloc_obj(obj, gfp)	((typeof(obj) *)kzalloc(sizeof(obj), gfp))
+#endif
+
 /* needed until 6.12 */
 #ifndef HAVE_HRTIMER_SETUP
 #define hrtimer_setup(timer, fn, clock_id, mode)	\
 	do {						\
-		hrtimer_init(timer, clock_id, mode);	\
-		(timer)->function = (fn);		\
+		typeof(timer) _timer = (timer);		\
+							\
+		hrtimer_init(_timer, clock_id, mode);	\
+		_timer->function = (fn);		\
 	} while (0)
 #endif
 
