@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The process's end of a CQ (herald-abi.h): the kernel produces, the process
+ * consumes and arms.  Needs no device: tests and benchmarks run it on plain
+ * memory.
+ *
+ * Callers serialise with the CQ's lock all but looks_empty(), dead() and
+ * polled().
+ */
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "ring.h"
+
+namespace herald {
+
+class CqRing {
+public:
+	/* The ring's memory; after a resize, too: indices go on where they were. */
+	void attach(void *memory, uint32_t depth) noexcept
+	{
+		auto *ctl = static_cast<herald_cq_ctl *>(memory);
+
+		cqes_ = reinterpret_cast<herald_cqe *>(static_cast<char *>(memory) + HERALD_CQ_DATA_OFFSET);
+		depth_.store(depth, std::memory_order_relaxed);
+		producer_ = consumer();
+		ctl_.store(ctl, std::memory_order_release);
+		publish();
+	}
+
+	/* ------------------------------------------------------ polling -- */
+
+	/* Nothing to poll right now.  Any context. */
+	bool looks_empty() const noexcept { return consumer() == load_acquire(ctl()->producer); }
+
+	/* Overrun, and every good completion was polled.  Any context. */
+	bool dead() const noexcept
+	{
+		herald_cq_ctl *ctl = this->ctl();
+
+		/* flags first: completions were published before the queue died */
+		return (load_acquire(ctl->flags) & HERALD_CQ_DEAD) && consumer() == load_acquire(ctl->producer);
+	}
+
+	/* Let polling fail from now on. */
+	void kill() noexcept { store_release(ctl()->flags, static_cast<__u32>(HERALD_CQ_DEAD)); }
+
+	/* The next completion, or nullptr.  It stays where it is until publish(). */
+	const herald_cqe *take() noexcept
+	{
+		const uint32_t index = consumer();
+
+		if (index == producer_) {
+			producer_ = load_acquire(ctl()->producer);
+			if (index == producer_)
+				return nullptr;
+		}
+		consumer_.store(index + 1, std::memory_order_release);
+		return &cqes_[index & (depth() - 1)];
+	}
+
+	/* Let the kernel have the room of what was taken. */
+	void publish() noexcept { store_release(ctl()->consumer, consumer()); }
+
+	/*
+	 * Has the application got the completion whose index the kernel wrote to
+	 * @cqe_index?  The difference wraps with the index; only one that is less
+	 * than the depth ahead of the consumer can still be in the queue.  purge()
+	 * may be moving it.  Any context.
+	 */
+	bool polled(__u32 &cqe_index) const noexcept
+	{
+		for (;;) {
+			const uint32_t index = load_acquire(cqe_index);
+			const uint32_t taken = consumer_.load(std::memory_order_acquire);
+
+			if (load_relaxed(cqe_index) == index)
+				return index - taken >= depth();
+		}
+	}
+
+	/* ------------------------------------------------------- arming -- */
+
+	/*
+	 * Ask for an event.  A pending arm that asks for as much stays as it is.
+	 * That loses nothing even if the kernel is about to consume it: the event
+	 * is then yet to come.
+	 */
+	void arm(bool solicited_only) noexcept
+	{
+		herald_cq_ctl *ctl = this->ctl();
+		const uint32_t kind = solicited_only ? HERALD_ARM_SOLICITED : HERALD_ARM_NEXT;
+		const bool pending = arm_kind_ && load_acquire(ctl->arm_fired) != arm_seq_;
+
+		static_assert(HERALD_ARM_NEXT > HERALD_ARM_SOLICITED);
+		if (pending && arm_kind_ >= kind)
+			return;
+
+		uint32_t seen = load_acquire(ctl->producer);
+
+		/*
+		 * The kernel may not have decided yet whether the last completion
+		 * fires the arm that is replaced here: leave it the chance.
+		 */
+		if (pending && seen != arm_seen_)
+			seen--;
+		arm_seq_ = (arm_seq_ + 1) & HERALD_ARM_SEQ_MASK;
+		arm_kind_ = kind;
+		arm_seen_ = seen;
+		store_then_fence(ctl->arm, static_cast<__u64>(HERALD_ARM(seen, arm_seq_, kind)));
+	}
+
+	/* ------------------------------------------------------- removal -- */
+
+	/*
+	 * Remove the unpolled completions of a QP that makes no more, and free
+	 * their room.  Those that stay move towards the producer, in order;
+	 * @moved(cqe, index) is called for each, before its old place is free.
+	 */
+	template <class Moved> void purge(uint32_t qpn, Moved &&moved) noexcept
+	{
+		const uint32_t first = consumer();
+		const uint32_t end = load_acquire(ctl()->producer);
+		const uint32_t mask = depth() - 1;
+		uint32_t to = end;
+
+		for (uint32_t from = end; from-- != first;) {
+			const herald_cqe &cqe = cqes_[from & mask];
+
+			if (cqe.qp_num == qpn)
+				continue;
+			if (--to == from)
+				continue;
+			cqes_[to & mask] = cqe;
+			moved(cqes_[to & mask], to);
+		}
+		producer_ = end;
+		consumer_.store(to, std::memory_order_release);
+		publish();
+	}
+
+private:
+	herald_cq_ctl *ctl() const noexcept { return ctl_.load(std::memory_order_acquire); }
+	uint32_t consumer() const noexcept { return consumer_.load(std::memory_order_relaxed); }
+	uint32_t depth() const noexcept { return depth_.load(std::memory_order_relaxed); }
+
+	std::atomic<herald_cq_ctl *> ctl_ = nullptr;
+	herald_cqe *cqes_ = nullptr;
+	std::atomic<uint32_t> depth_ = 0;
+	std::atomic<uint32_t> consumer_ = 0; /* completions before it were taken */
+	uint32_t producer_ = 0;              /* the kernel's index when last read */
+
+	uint32_t arm_seq_ = 0;
+	uint32_t arm_kind_ = 0; /* of the last arm; 0 before the first */
+	uint32_t arm_seen_ = 0;
+};
+
+} // namespace herald
