@@ -158,7 +158,8 @@ apt_install() {
 	[ ${#missing[@]} -gt 0 ] || return 0
 	need_root
 	apt_update_once
-	step "apt-get install ${missing[*]}" "$CACHE/log/apt-install.log" \
+	say "missing here: ${missing[*]}"
+	step "apt-get install" "$CACHE/log/apt-install.log" \
 		apt-get -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 install -y --no-install-recommends "${missing[@]}"
 }
 
@@ -179,13 +180,14 @@ apt_mirror() {
 	printf '%s\n' "$uri"
 }
 
-# A private apt for other suites, which leaves the machine's own alone: private_apt COMMAND ARG...
+# A private apt for other suites, which leaves the machine's own alone: private_apt COMMAND ARG... (a mirror that stands
+# still is as good here: sid's lists would expire after a week)
 private_apt() {
 	local tool=$1 dir=$CACHE/apt
 	shift
 	"$tool" -o Dir::Etc::sourcelist="$dir/sources.list" -o Dir::Etc::sourceparts=/nonexistent \
 		-o Dir::State::Lists="$dir/lists" -o Dir::Cache="$dir/cache" -o Acquire::Retries=3 \
-		-o Acquire::Languages=none -o APT::Sandbox::User=root -o APT::Get::List-Cleanup=false "$@"
+		-o Acquire::Languages=none -o Acquire::Check-Valid-Until=false -o APT::Sandbox::User=root -o APT::Get::List-Cleanup=false "$@"
 }
 
 private_apt_update() {

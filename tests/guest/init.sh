@@ -82,7 +82,7 @@ clean_up() {
 	local pid device
 	for pid in /proc/[0-9]*; do
 		pid=${pid#/proc/}
-		[ "$pid" != 1 ] && [ "$pid" != "$DMESG_PID" ] || continue
+		case $pid in 1 | "$DMESG_PID") continue ;; esac
 		readlink "/proc/$pid/exe" >/dev/null 2>&1 || continue # a kernel thread
 		[ "$(cat "/proc/$pid/comm" 2>/dev/null)" = tee ] || kill -KILL "$pid" 2>/dev/null
 	done
