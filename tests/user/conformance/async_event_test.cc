@@ -245,7 +245,7 @@ TEST_F(AsyncAck, DestroyWaitsForItsOwnAcks)
 	ibv_async_event mine = provoke(p), others = provoke(other);
 	std::atomic<bool> done{false};
 	ibv_qp *raw = p.b.qp.release();
-	std::thread t([&] {
+	auto t = worker([&] {
 		EXPECT_EQ(ibv_destroy_qp(raw), 0);
 		done = true;
 	});
@@ -282,10 +282,9 @@ TEST_F(AsyncAck, UnreadEventsVanish)
 /* CASES 42: one thread reads and acks, the other makes and breaks QPs: the element is always a live QP. */
 TEST_F(AsyncAck, ElementsAreAlwaysAlive)
 {
-	std::atomic<bool> stop{false};
 	std::atomic<int> got{0};
-	std::thread reader([&] {
-		while (!stop) {
+	auto reader = worker([&](std::stop_token stop) {
+		while (!stop.stop_requested()) {
 			ibv_async_event event{};
 
 			if (!readable(dev.ctx->async_fd, Millis(20)))
@@ -303,7 +302,7 @@ TEST_F(AsyncAck, ElementsAreAlwaysAlive)
 		Send(IBV_WR_RDMA_WRITE).from(p.a.mem, 0, 8).to(p.b.mem.addr(), ~p.b.mem.mr->rkey).post(p.a);
 		expect_wc(p.a.scq, IBV_WC_REM_ACCESS_ERR, 1);
 	}
-	stop = true;
+	reader.request_stop();
 	reader.join();
 	EXPECT_LE(got, 200);
 }
@@ -311,15 +310,14 @@ TEST_F(AsyncAck, ElementsAreAlwaysAlive)
 /* Several threads wait; each event goes to one of them. */
 TEST_F(AsyncAck, EachEventToOneReader)
 {
-	std::atomic<bool> stop{false};
 	std::atomic<int> got{0};
-	std::vector<std::thread> readers;
 	std::vector<Pair> pairs;
+	std::vector<std::jthread> readers;
 	const int n = 50;
 
 	for (int i = 0; i < 4; i++) {
-		readers.emplace_back([&] {
-			while (!stop) {
+		readers.push_back(worker([&](std::stop_token stop) {
+			while (!stop.stop_requested()) {
 				ibv_async_event event{};
 
 				if (!readable(dev.ctx->async_fd, Millis(20)) || ibv_get_async_event(dev, &event))
@@ -328,7 +326,7 @@ TEST_F(AsyncAck, EachEventToOneReader)
 				got++;
 				ibv_ack_async_event(&event);
 			}
-		});
+		}));
 	}
 	for (int i = 0; i < n; i++) {
 		pairs.push_back(make_pair());
@@ -339,9 +337,7 @@ TEST_F(AsyncAck, EachEventToOneReader)
 	while (got < n && Clock::now() < end)
 		std::this_thread::yield();
 	std::this_thread::sleep_for(quiet());
-	stop = true;
-	for (auto &t : readers)
-		t.join();
+	readers.clear();
 	EXPECT_EQ(got, n);
 }
 

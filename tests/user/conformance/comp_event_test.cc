@@ -306,7 +306,7 @@ TEST_F(CompEvent, DestroyWaitsForAcks)
 	EXPECT_EQ(other.destroy(), 0);
 	std::atomic<bool> done{false};
 	ibv_cq *raw = busy.release();
-	std::thread t([&] {
+	auto t = worker([&] {
 		EXPECT_EQ(ibv_destroy_cq(raw), 0);
 		done = true;
 	});
@@ -418,7 +418,7 @@ TEST_F(CompEvent, WaiterAgainstSender)
 
 	for (int i = 0; i < 64; i++)
 		recv(p.b, p.b.mem, 0, 16, i);
-	std::thread sender([&] {
+	auto sender = worker([&] {
 		for (int i = 0; i < n; i++) {
 			for (int spin = 0; spin < (i * 37) % 500; spin++)
 				asm volatile("" ::: "memory");

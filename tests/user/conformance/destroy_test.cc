@@ -122,7 +122,7 @@ TEST_F(DestroyTest, PeerInTheMiddleOfTraffic)
 
 	for (int round = 0; round < 20; round++) {
 		Pair p = make_pair(o, path);
-		std::thread killer([&] {
+		auto killer = worker([&] {
 			for (int spin = 0; spin < round * 2000; spin++)
 				asm volatile("" ::: "memory");
 			EXPECT_EQ(p.b.qp.destroy(), 0);
@@ -147,14 +147,14 @@ TEST_F(DestroyTest, RegionInTheMiddleOfTraffic)
 	for (int round = 0; round < 20; round++) {
 		Pair p = make_pair();
 		Region target(pd, 1 << 20);
-		std::thread killer([&] {
+		uint64_t addr = target.addr();
+		uint32_t rkey = target.mr->rkey;
+		Region source(pd, 1 << 20);
+		auto killer = worker([&] {
 			for (int spin = 0; spin < round * 2000; spin++)
 				asm volatile("" ::: "memory");
 			target.mr.reset();
 		});
-		uint64_t addr = target.addr();
-		uint32_t rkey = target.mr->rkey;
-		Region source(pd, 1 << 20);
 		for (int i = 0; i < 50; i++)
 			Send(IBV_WR_RDMA_WRITE, i).from(source, 0, 1 << 20).to(addr, rkey).post(p.a);
 		killer.join();
@@ -190,10 +190,10 @@ TEST_F(DestroyTest, AddressHandleAfterPost)
 /* Many threads make and destroy objects of one context at once (CASES 34, in small). */
 TEST_F(DestroyTest, ThreadsThatMakeAndDestroy)
 {
-	std::vector<std::thread> threads;
+	std::vector<std::jthread> threads;
 
 	for (int t = 0; t < 4; t++) {
-		threads.emplace_back([&] {
+		threads.push_back(worker([&] {
 			for (int i = 0; i < 40; i++) {
 				Channel channel = make_channel(dev);
 				QpOptions o;
@@ -204,15 +204,7 @@ TEST_F(DestroyTest, ThreadsThatMakeAndDestroy)
 				Send(IBV_WR_RDMA_WRITE, i).from(p.a.mem, 0, 8).to(p.b.mem).post(p.a);
 				expect_event(channel, p.a.scq);
 				expect_ok(p.a.scq, i);
-				p.a.qp.reset();
-				p.b.qp.reset();
-				p.a.own_send_cq.reset();
-				p.a.own_recv_cq.reset();
-				p.b.own_send_cq.reset();
-				p.b.own_recv_cq.reset();
 			}
-		});
+		}));
 	}
-	for (auto &t : threads)
-		t.join();
 }

@@ -15,7 +15,9 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -188,6 +190,27 @@ struct Async {
 std::optional<Async> next_async(ibv_context *ctx, Millis limit);
 void expect_async(ibv_context *ctx, ibv_event_type type, const void *element);
 void expect_no_async(ibv_context *ctx, Millis limit = quiet());
+
+/* -------------------------------------------------------------- threads -- */
+
+/*
+ * A thread that fails its test instead of ending the program, and that is joined (and asked to stop, if it takes a
+ * std::stop_token) even when the test gives up early.
+ */
+template <class F>
+std::jthread worker(F body)
+{
+	return std::jthread([body](std::stop_token stop) {
+		try {
+			if constexpr (std::is_invocable_v<F, std::stop_token>)
+				body(stop);
+			else
+				body();
+		} catch (const std::exception &e) {
+			ADD_FAILURE() << "in a thread: " << e.what();
+		}
+	});
+}
 
 /* ---------------------------------------------------------------- tests -- */
 

@@ -136,7 +136,7 @@ TEST_F(FlushTest, ErrorInTheMiddleOfTraffic)
 
 	for (int round = 0; round < 20; round++) {
 		Pair p = make_pair(o);
-		std::thread killer([&] {
+		auto killer = worker([&] {
 			for (int spin = 0; spin < round * 2000; spin++)
 				asm volatile("" ::: "memory");
 			to_error(p.a);
@@ -170,7 +170,7 @@ TEST_F(FlushTest, ReceiverErrorInTheMiddleOfTraffic)
 		Pair p = make_pair({}, path);
 		for (int i = 0; i < 100; i++)
 			recv(p.b, p.b.mem, 0, 4096, i);
-		std::thread killer([&] {
+		auto killer = worker([&] {
 			for (int spin = 0; spin < round * 3000; spin++)
 				asm volatile("" ::: "memory");
 			to_error(p.b);

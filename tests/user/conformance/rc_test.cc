@@ -143,7 +143,7 @@ TEST_F(RcOps, AtomicsAreAtomic)
 			expect_ok(pair.a.scq, i);
 		}
 	};
-	std::thread one([&] { work(p); }), two([&] { work(q); });
+	auto one = worker([&] { work(p); }), two = worker([&] { work(q); });
 	uint64_t own = 0;
 	if (dev.attr.atomic_cap == IBV_ATOMIC_GLOB) {
 		for (; own < n; own++)
@@ -316,7 +316,7 @@ TEST_F(RcOps, BothDirectionsAtOnce)
 	};
 	p.a.mem.fill(8, 0, 10000);
 	p.b.mem.fill(9, 0, 10000);
-	std::thread t([&] { run(p.a, p.b, 1); });
+	auto t = worker([&] { run(p.a, p.b, 1); });
 	run(p.b, p.a, 2);
 	t.join();
 	EXPECT_EQ(differs(p.a.mem.data() + 1000, p.b.mem.data() + 11000, 900), -1);
