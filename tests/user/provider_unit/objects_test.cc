@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* CQs by their handles: both ways to poll, resizing, and what is left of a QP that goes. */
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "objects_fixture.h"
+
+namespace {
+
+using fake::recv_cqe;
+
+class CqTest : public testing::Test {
+protected:
+	fake::Device device_;
+	fake::UserCq cq_{device_, 8};
+};
+
+TEST_F(CqTest, PollsManyAtOnce)
+{
+	ibv_wc wc[16];
+
+	EXPECT_EQ(herald_poll_cq(cq_.ibv(), 16, wc), 0);
+	for (int i = 0; i < 5; i++)
+		cq_.kernel.publish(recv_cqe(i));
+	EXPECT_EQ(herald_poll_cq(cq_.ibv(), 0, wc), 0);
+	EXPECT_EQ(herald_poll_cq(cq_.ibv(), 3, wc), 3);
+	EXPECT_EQ(wc[2].wr_id, 2u);
+	EXPECT_EQ(herald_poll_cq(cq_.ibv(), 16, wc), 2);
+	EXPECT_EQ(wc[1].wr_id, 4u);
+	EXPECT_EQ(cq_.kernel.room(), 8u);
+}
+
+TEST_F(CqTest, AnOverrunFailsAfterTheGoodOnes)
+{
+	ibv_wc wc[16];
+	ibv_poll_cq_attr attr = {};
+
+	for (int i = 0; i < 9; i++)
+		cq_.kernel.publish(recv_cqe(i));
+	EXPECT_EQ(herald_poll_cq(cq_.ibv(), 16, wc), 8);
+	EXPECT_EQ(herald_poll_cq(cq_.ibv(), 16, wc), -EIO);
+	EXPECT_EQ(ibv_start_poll(cq_.handle, &attr), EIO);
+}
+
+TEST_F(CqTest, StartNextEnd)
+{
+	ibv_poll_cq_attr attr = {};
+
+	EXPECT_EQ(ibv_start_poll(cq_.handle, &attr), ENOENT);
+	for (int i = 0; i < 3; i++)
+		cq_.kernel.publish(recv_cqe(10 + i, 3));
+	ASSERT_EQ(ibv_start_poll(cq_.handle, &attr), 0);
+	EXPECT_EQ(cq_.handle->wr_id, 10u);
+	EXPECT_EQ(cq_.handle->status, IBV_WC_SUCCESS);
+	EXPECT_EQ(ibv_wc_read_opcode(cq_.handle), IBV_WC_RECV);
+	EXPECT_EQ(ibv_wc_read_qp_num(cq_.handle), 3u);
+	ASSERT_EQ(ibv_next_poll(cq_.handle), 0);
+	EXPECT_EQ(cq_.handle->wr_id, 11u);
+	EXPECT_EQ(cq_.kernel.room(), 5u); /* what is being read is not overwritten */
+	ibv_end_poll(cq_.handle);
+	EXPECT_EQ(cq_.kernel.room(), 7u);
+	ASSERT_EQ(ibv_start_poll(cq_.handle, &attr), 0);
+	EXPECT_EQ(cq_.handle->wr_id, 12u);
+	EXPECT_EQ(ibv_next_poll(cq_.handle), ENOENT);
+	ibv_end_poll(cq_.handle);
+	EXPECT_EQ(cq_.poll(), -1);
+	attr.comp_mask = 1;
+	EXPECT_EQ(ibv_start_poll(cq_.handle, &attr), EINVAL);
+}
+
+TEST_F(CqTest, FlagsThatCanBeAskedFor)
+{
+	EXPECT_TRUE(herald_cq_ex_supports(0));
+	EXPECT_TRUE(herald_cq_ex_supports(uint64_t(IBV_WC_STANDARD_FLAGS) | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+					  IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK));
+	EXPECT_FALSE(herald_cq_ex_supports(IBV_WC_EX_WITH_CVLAN));
+	EXPECT_FALSE(herald_cq_ex_supports(IBV_WC_EX_WITH_TM_INFO));
+	EXPECT_FALSE(herald_cq_ex_supports(1ull << 40));
+}
+
+TEST_F(CqTest, WallClockIsCloseToNow)
+{
+	fake::UserCq cq(device_, 4, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK);
+	herald_cqe cqe = recv_cqe(0);
+	ibv_poll_cq_attr attr = {};
+	timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	cqe.timestamp = uint64_t(ts.tv_sec) * 1000000000u + uint64_t(ts.tv_nsec);
+	cq.kernel.publish(cqe);
+	ASSERT_EQ(ibv_start_poll(cq.handle, &attr), 0);
+	const uint64_t stamp = ibv_wc_read_completion_wallclock_ns(cq.handle);
+	ibv_end_poll(cq.handle);
+	clock_gettime(CLOCK_REALTIME, &ts);
+	const uint64_t now = uint64_t(ts.tv_sec) * 1000000000u + uint64_t(ts.tv_nsec);
+	EXPECT_LT(now - stamp, 10000000000u);
+}
+
+TEST_F(CqTest, Resize)
+{
+	herald_ring_info info;
+
+	for (int i = 0; i < 3; i++)
+		cq_.kernel.publish(recv_cqe(i));
+	EXPECT_EQ(cq_.poll(), 0);
+	for (uint32_t depth : {4u, 1024u, 2u}) {
+		ASSERT_EQ(herald_cq_resize_begin(cq_.ibv()), 0);
+		cq_.kernel.move_to(device_.alloc(info, depth, sizeof(herald_cqe)), depth);
+		ASSERT_EQ(herald_cq_resize_end(cq_.ibv(), device_.fd(), &info), 0);
+		EXPECT_EQ(cq_.kernel.room(), depth - 2);
+	}
+	EXPECT_EQ(cq_.poll(), 1);
+	EXPECT_EQ(cq_.poll(), 2);
+	EXPECT_EQ(cq_.poll(), -1);
+}
+
+TEST_F(CqTest, RefusedResizeChangesNothing)
+{
+	cq_.kernel.publish(recv_cqe(5));
+	ASSERT_EQ(herald_cq_resize_begin(cq_.ibv()), 0);
+	EXPECT_EQ(herald_cq_resize_end(cq_.ibv(), device_.fd(), nullptr), 0);
+	EXPECT_EQ(cq_.poll(), 5);
+	EXPECT_EQ(cq_.poll(), -1);
+}
+
+TEST_F(CqTest, AResizeThatCannotBeMappedIsTheEnd)
+{
+	herald_ring_info nonsense = {0, 4096, 3, 64};
+
+	ASSERT_EQ(herald_cq_resize_begin(cq_.ibv()), 0);
+	EXPECT_EQ(herald_cq_resize_end(cq_.ibv(), device_.fd(), &nonsense), EPROTO);
+	EXPECT_EQ(cq_.poll(), -2 - EIO);
+}
+
+TEST_F(CqTest, ThreadsShareAndResizeUnderTraffic)
+{
+	constexpr uint32_t total = 60000;
+	std::atomic<uint32_t> got = 0;
+	std::atomic<uint64_t> sum = 0;
+	std::mutex kernel_lock;
+	auto poller = [&] {
+		while (got.load() < total) {
+			ibv_wc wc[4];
+			const int n = herald_poll_cq(cq_.ibv(), 4, wc);
+
+			ASSERT_GE(n, 0);
+			for (int i = 0; i < n; i++)
+				sum.fetch_add(wc[i].wr_id);
+			got.fetch_add(uint32_t(n));
+			if (!n)
+				std::this_thread::yield();
+		}
+	};
+	std::thread kernel([&] {
+		for (uint32_t i = 0; i < total;) {
+			std::lock_guard guard(kernel_lock);
+			if (cq_.kernel.room())
+				cq_.kernel.publish(recv_cqe(i++));
+		}
+	});
+	std::thread one(poller), two(poller);
+	for (uint32_t round = 0; round < 40; round++) {
+		const uint32_t depth = 8u << (round % 4);
+		herald_ring_info info;
+
+		ASSERT_EQ(herald_cq_resize_begin(cq_.ibv()), 0);
+		std::lock_guard guard(kernel_lock);
+		if (cq_.kernel.used() > depth) {
+			herald_cq_resize_end(cq_.ibv(), device_.fd(), nullptr);
+			continue;
+		}
+		cq_.kernel.move_to(device_.alloc(info, depth, sizeof(herald_cqe)), depth);
+		ASSERT_EQ(herald_cq_resize_end(cq_.ibv(), device_.fd(), &info), 0);
+	}
+	kernel.join();
+	one.join();
+	two.join();
+	EXPECT_EQ(sum.load(), uint64_t(total) * (total - 1) / 2);
+}
+
+/* ------------------------------------------------- what a QP leaves -- */
+
+class QpEndTest : public testing::Test {
+protected:
+	fake::Device device_;
+	fake::UserCq cq_{device_, 16}, other_{device_, 16};
+};
+
+TEST_F(QpEndTest, DestroyRemovesItsCompletionsFromBothCqs)
+{
+	fake::UserQp a(device_, cq_, other_, 1), b(device_, cq_, other_, 2);
+
+	for (int i = 0; i < 3; i++) {
+		a.post(1);
+		b.post(1);
+		a.sq.complete_send(cq_.kernel, 1);
+		b.sq.complete_send(cq_.kernel, 2);
+		other_.kernel.publish(recv_cqe(100 + i, 1 + i % 2));
+	}
+	a.destroy();
+	for (int64_t id : {0, 1, 2})
+		EXPECT_EQ(cq_.poll(), id);
+	EXPECT_EQ(cq_.poll(), -1);
+	EXPECT_EQ(other_.poll(), 101);
+	EXPECT_EQ(other_.poll(), -1);
+	EXPECT_EQ(cq_.kernel.room(), 16u);
+}
+
+TEST_F(QpEndTest, ResetEmptiesQueuesAndRemovesCompletions)
+{
+	fake::UserQp a(device_, cq_, cq_, 1);
+
+	EXPECT_EQ(a.post(4), -1);
+	EXPECT_EQ(a.post_recv(3), -1);
+	a.sq.complete_send(cq_.kernel, 1);
+	herald_qp_reset_begin(a.ibv());
+	a.sq.reset();
+	a.rq.reset();
+	herald_qp_reset_end(a.ibv(), true);
+	EXPECT_EQ(cq_.poll(), -1);
+	int error;
+	EXPECT_EQ(a.post(1, 0, -1, &error), 0);
+	EXPECT_EQ(error, EINVAL);
+	a.set_state(IBV_QPS_RTS);
+	EXPECT_EQ(a.post(4), -1);
+	EXPECT_EQ(a.post_recv(3), -1);
+	EXPECT_EQ(a.sq.pending(), 4u);
+	EXPECT_EQ(a.rq.pending(), 3u);
+}
+
+TEST_F(QpEndTest, RefusedResetChangesNothing)
+{
+	fake::UserQp a(device_, cq_, cq_, 1);
+
+	EXPECT_EQ(a.post(2), -1);
+	a.sq.complete_send(cq_.kernel, 1);
+	herald_qp_reset_begin(a.ibv());
+	herald_qp_reset_end(a.ibv(), false);
+	EXPECT_EQ(a.post(2), -1);
+	EXPECT_EQ(cq_.poll(), 0);
+}
+
+TEST_F(QpEndTest, ANeighboursEndFreesNoSlots)
+{
+	fake::UserQp a(device_, cq_, cq_, 1), b(device_, cq_, cq_, 2);
+	int error;
+
+	EXPECT_EQ(b.post(4), -1);
+	for (int i = 0; i < 2; i++)
+		b.sq.complete_send(cq_.kernel, 2);
+	EXPECT_EQ(a.post(4), -1);
+	for (int i = 0; i < 4; i++)
+		a.sq.complete_send(cq_.kernel, 1);
+	a.destroy(); /* the CQ's consumer index passes those of b's completions */
+	EXPECT_EQ(b.post(1, 0, -1, &error), 0);
+	EXPECT_EQ(error, ENOMEM);
+	EXPECT_EQ(cq_.poll(), 0);
+	EXPECT_EQ(b.post(1), -1);
+	EXPECT_EQ(b.post(1, 0, -1, &error), 0);
+	EXPECT_EQ(error, ENOMEM);
+}
+
+TEST_F(QpEndTest, MapRefusesNonsense)
+{
+	ibv_qp_ex *qp = herald_qp_new(false);
+	herald_create_qp_resp resp = {};
+	const ibv_qp_cap cap = {4, 4, 2, 2, 0};
+
+	qp->qp_base.context = device_.context();
+	qp->qp_base.send_cq = qp->qp_base.recv_cq = cq_.ibv();
+	EXPECT_EQ(herald_qp_map(qp, &resp, &cap), EPROTO);
+	device_.alloc(resp.sq, 2, 128); /* shallower than what was granted */
+	EXPECT_EQ(herald_qp_map(qp, &resp, &cap), EPROTO);
+	herald_qp_free(&qp->qp_base);
+}
+
+} // namespace
