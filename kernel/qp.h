@@ -94,7 +94,7 @@ struct herald_qp {
 	struct {
 		struct herald_engine engine;
 		struct herald_ring ring;
-		spinlock_t post_lock;	/* kernel posters; with it, a state but RESET stays so */
+		spinlock_t post_lock;	/* kernel posters; a reset passes through it */
 		struct work_struct work;
 		struct hrtimer timer;
 		struct herald_op op;	/* the WR being worked on */
