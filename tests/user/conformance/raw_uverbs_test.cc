@@ -211,8 +211,7 @@ TEST_F(RawTest, TruncatedCommands)
 		for (size_t room = 0; room < 128; room += 4) {
 			int rc = make(m, filled(64, 0), room);
 			/* too small for the core's own answer is an error of the core */
-			if (room < m.answer)
-				EXPECT_NE(rc, 0) << room;
+			EXPECT_TRUE(rc != 0 || room >= m.answer) << room;
 		}
 	}
 }
@@ -295,23 +294,22 @@ TEST_F(RawTest, NoiseByIoctl)
 		if (context)
 			own.get_context();
 		for (int i = 0; i < 20000 / slowness(); i++) {
-			struct {
-				ib_uverbs_ioctl_hdr hdr;
-				ib_uverbs_attr attrs[16];
-			} cmd{};
+			alignas(8) uint8_t cmd[sizeof(ib_uverbs_ioctl_hdr) + 16 * sizeof(ib_uverbs_attr)] = {};
+			auto *hdr = reinterpret_cast<ib_uverbs_ioctl_hdr *>(cmd);
+			auto *attrs = reinterpret_cast<ib_uverbs_attr *>(cmd + sizeof(*hdr));
 			unsigned int n = rnd.below(8);
 
-			cmd.hdr.length = rnd.below(16) ? sizeof(cmd.hdr) + n * sizeof(ib_uverbs_attr) : rnd.next();
-			cmd.hdr.object_id = rnd.below(20);
-			cmd.hdr.method_id = rnd.below(16);
-			cmd.hdr.num_attrs = rnd.below(16) ? n : rnd.next();
+			hdr->length = rnd.below(16) ? sizeof(*hdr) + n * sizeof(*attrs) : rnd.next();
+			hdr->object_id = rnd.below(20);
+			hdr->method_id = rnd.below(16);
+			hdr->num_attrs = rnd.below(16) ? n : rnd.next();
 			for (unsigned int k = 0; k < n; k++) {
-				cmd.attrs[k].attr_id = rnd.below(8) ? rnd.below(16) : 0x1000 + rnd.below(4);
-				cmd.attrs[k].len = rnd.below(3) ? 8 * rnd.below(12) : rnd.next();
-				cmd.attrs[k].flags = rnd.below(4) ? UVERBS_ATTR_F_MANDATORY : rnd.next();
-				cmd.attrs[k].data = rnd.below(2) ? reinterpret_cast<uintptr_t>(scratch) : rnd.below(8);
+				attrs[k].attr_id = rnd.below(8) ? rnd.below(16) : 0x1000 + rnd.below(4);
+				attrs[k].len = rnd.below(3) ? 8 * rnd.below(12) : rnd.next();
+				attrs[k].flags = rnd.below(4) ? UVERBS_ATTR_F_MANDATORY : rnd.next();
+				attrs[k].data = rnd.below(2) ? reinterpret_cast<uintptr_t>(scratch) : rnd.below(8);
 			}
-			ioctl(own.fd, RDMA_VERBS_IOCTL, &cmd);
+			ioctl(own.fd, RDMA_VERBS_IOCTL, cmd);
 		}
 	}
 	victim.check();
@@ -349,24 +347,21 @@ TEST_F(RawTest, Doorbells)
 	Random rnd(4);
 
 	for (int i = 0; i < 3000; i++) {
-		struct {
-			ib_uverbs_post_send cmd;
-			uint8_t tail[512];
-		} post{};
+		alignas(8) uint8_t post[sizeof(ib_uverbs_post_send) + 512] = {};
+		auto *cmd = reinterpret_cast<ib_uverbs_post_send *>(post);
+		static const uint32_t numbers[] = {IB_USER_VERBS_CMD_POST_SEND, IB_USER_VERBS_CMD_POST_RECV,
+						   IB_USER_VERBS_CMD_POST_SRQ_RECV};
 
-		post.cmd.qp_handle = rnd.below(4) ? qp : rnd.below(20);
-		post.cmd.wr_count = rnd.below(2) ? 0 : rnd.below(3);
-		post.cmd.sge_count = rnd.below(2) ? 0 : rnd.below(3);
-		post.cmd.wqe_size = rnd.below(2) ? sizeof(ib_uverbs_send_wr) : rnd.below(256) * 4;
-		for (size_t k = 0; k < sizeof(post.tail); k += 8) {
+		cmd->qp_handle = rnd.below(4) ? qp : rnd.below(20);
+		cmd->wr_count = rnd.below(2) ? 0 : rnd.below(3);
+		cmd->sge_count = rnd.below(2) ? 0 : rnd.below(3);
+		cmd->wqe_size = rnd.below(2) ? sizeof(ib_uverbs_send_wr) : rnd.below(256) * 4;
+		for (size_t k = sizeof(*cmd); k + 8 <= sizeof(post); k += 8) {
 			uint64_t v = rnd.below(4);
-			memcpy(post.tail + k, &v, 8);
+			memcpy(post + k, &v, 8);
 		}
-		uint32_t number = rnd.below(3) == 0   ? IB_USER_VERBS_CMD_POST_RECV
-				  : rnd.below(2) == 0 ? IB_USER_VERBS_CMD_POST_SRQ_RECV
-						      : IB_USER_VERBS_CMD_POST_SEND;
 		uint8_t answer[64];
 
-		raw.command(number, &post, sizeof(post.cmd) + rnd.below(64) * 4, {}, answer, sizeof(answer));
+		raw.command(numbers[rnd.below(3)], post, sizeof(*cmd) + rnd.below(64) * 4, {}, answer, sizeof(answer));
 	}
 }
