@@ -306,7 +306,7 @@ TEST_F(RawTest, NoiseByIoctl)
 			for (unsigned int k = 0; k < n; k++) {
 				attrs[k].attr_id = rnd.below(8) ? rnd.below(16) : 0x1000 + rnd.below(4);
 				attrs[k].len = rnd.below(3) ? 8 * rnd.below(12) : rnd.next();
-				attrs[k].flags = rnd.below(4) ? UVERBS_ATTR_F_MANDATORY : rnd.next();
+				attrs[k].flags = rnd.below(4) ? uint64_t(UVERBS_ATTR_F_MANDATORY) : rnd.next();
 				attrs[k].data = rnd.below(2) ? reinterpret_cast<uintptr_t>(scratch) : rnd.below(8);
 			}
 			ioctl(own.fd, RDMA_VERBS_IOCTL, cmd);
