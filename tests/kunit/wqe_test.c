@@ -510,7 +510,7 @@ static struct kunit_case wqe_cases[] = {
 };
 
 static struct kunit_suite wqe_suite = {
-	.name = "herald_wqe",
+	.name = "herald-wqe",
 	.test_cases = wqe_cases,
 };
 
