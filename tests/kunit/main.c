@@ -5,7 +5,7 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/herald-abi.h>
 
-#include "../shim/ib_values.h"
+#include "ib_values.h"
 
 #define SAME_VALUE(name, value) static_assert((name) == (value));
 HERALD_IB_VALUES(SAME_VALUE)

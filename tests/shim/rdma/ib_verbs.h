@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 
-#include "../ib_values.h"
+#include "../../kunit/ib_values.h"
 
 enum herald_shim_ib_values {
 #define HERALD_SHIM_VALUE(name, value) name = value,
