@@ -232,6 +232,7 @@ bool herald_key_quiet(struct herald_qp *qp, u32 key)
 	else if (win)
 		quiet = refcount_read(&win->refs) <= 1;
 	rcu_read_unlock();
+	/* What the copies wrote is there before the caller says so. */
 	smp_mb();
 	return quiet;
 }

@@ -149,6 +149,7 @@ static inline void herald_mem_clear(struct herald_mem *mem)
 static inline void herald_mem_put(struct herald_mem *mem)
 {
 	if (refcount_dec_and_test(&mem->refs)) {
+		/* wake_up_var() looks for waiters after the count is seen to be 0. */
 		smp_mb__after_atomic();
 		/* The address is only hashed: @mem may be gone already. */
 		wake_up_var(&mem->refs);

@@ -77,7 +77,7 @@ struct herald_mr {
 	struct ib_umem *umem;
 	u64 virt_addr;
 
-	spinlock_t lock;
+	spinlock_t lock;	/* irq-safe */
 	struct herald_mem __rcu *mem;
 	u32 windows;
 	u32 last_key;
@@ -121,7 +121,7 @@ struct herald_window {
 	struct ib_pd *pd;
 	refcount_t refs;
 
-	spinlock_t lock;
+	spinlock_t lock;	/* irq-safe */
 	u32 rkey;
 	bool dead;
 	int access;
@@ -326,7 +326,7 @@ bool herald_key_quiet(struct herald_qp *qp, u32 key);
 bool herald_mr_invalidate(struct herald_mr *mr, const struct herald_qp *qp, u32 key, bool remote);
 bool herald_window_invalidate(struct herald_window *win, const struct herald_qp *qp, u32 key);
 
-/* Close all type 2 windows that are bound to @qp: destroy and reset.  Context: any; no lock held. */
+/* Close all type 2 windows bound to @qp: destroy and reset.  Context: any; no lock held. */
 void herald_mw_forget_qp(struct herald_qp *qp);
 
 /* REG_MR and BIND_MW: what the requester does for them. */

@@ -236,6 +236,7 @@ int herald_window_extent(struct herald_window *win, u32 key, u64 *addr, u64 *len
 void herald_window_put(struct herald_window *win)
 {
 	if (refcount_dec_and_test(&win->refs)) {
+		/* As in herald_mem_put(). */
 		smp_mb__after_atomic();
 		/* The address is only hashed: @win may be gone already. */
 		wake_up_var(&win->refs);
