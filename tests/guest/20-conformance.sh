@@ -1,0 +1,41 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# The conformance program, suite by suite, so that one that hangs or dies costs no other its result. All of it on a
+# dummy interface; the data path once more on the other kinds.
+# timeout: 900
+. "$(dirname "$0")/lib.sh"
+
+program=herald_conformance
+
+suites() { # FILTER
+	"$program" --gtest_list_tests --gtest_filter="$1" | sed -n 's/^\([^ ].*\)\.\( .*\)\{0,1\}$/\1/p'
+}
+
+# One result per case; NAME: in front of them where the suites run a second time.
+run_suites() { # DEVICE FILTER
+	local suite
+	export HERALD_DEV=$1
+	for suite in $(suites "$2"); do
+		GTEST_SECONDS=${SUITE_SECONDS:-200} gtest_run "$program" "$suite.*${3:-}"
+	done
+}
+
+check load_modules 30 load_modules || exit 1
+add_netdev dum0 192.0.2.1/24
+ip addr add 2001:db8::1/64 dev dum0 nodad
+check link_add 20 link_add conf0 dum0 || exit 1
+run_suites conf0 "${CONFORMANCE:-*}"
+check link_del 20 link_del conf0
+[ -z "${CONFORMANCE:-}" ] || exit 0
+
+elsewhere='RcOps.*:UcTest.*:UdTest.*:McastTest.*'
+veth_pair veth0 198.51.100.1/24 veth1 198.51.100.2/24 9000
+ip addr add 2001:db8:1::1/64 dev veth0 nodad
+for netdev in lo veth0; do
+	JOB=20-conformance-$netdev
+	check link_add 20 link_add conf1 $netdev || continue
+	run_suites conf1 "$elsewhere"
+	check link_del 20 link_del conf1
+done
+exit 0
