@@ -130,6 +130,44 @@ gtest_run() {
 	return $bad
 }
 
+# pyverbs_run DEVICE MODULE [GID-INDEX]: one result per test of that module (test_cq ...) of rdma-core's own tests,
+# JOB/module.Class.test. One module at a time: together they stop at test_fork.
+pyverbs_run() {
+	local log=$RESULTS/$JOB.pyverbs-$2.log rc=0 status name why count=0 bad=0
+	run_timed "${PYVERBS_SECONDS:-120}" "$log" env PYTHONWARNINGS=ignore \
+		python3 /opt/pyverbs-tests/tests/run_tests.py --dev "$1" ${3:+--gid "$3"} -v "tests.$2" || rc=$?
+	while IFS=$'\t' read -r status name why; do
+		count=$((count + 1))
+		case $status in
+		ok) pass "$name" ;;
+		skipped) skip "$name" "$why" ;;
+		*) fail "$name" "$status; $(basename "$log") says why" && bad=1 ;;
+		esac
+	done < <(awk '
+		# "test_x (tests.test_cq.CQTest.test_x)", perhaps a line of what it is about, then " ... ok"
+		match($0, /^test_[A-Za-z0-9_]+ \(tests\.[^)]*\)/) {
+			if (id != "") print "no end\t" id
+			id = $2; gsub(/^\(tests\.|\)$/, "", id)
+		}
+		id != "" && match($0, /(^|\.\.\. )(ok|FAIL|ERROR|skipped .*)$/) {
+			end = substr($0, RSTART); sub(/^\.\.\. /, "", end); why = ""
+			if (end ~ /^skipped/) { why = end; sub(/^skipped ./, "", why); sub(/.$/, "", why); end = "skipped" }
+			print end "\t" id "\t" why; id = ""
+		}
+		END { if (id != "") print "no end\t" id }
+	' "$log")
+	if [ $count = 0 ] || { [ $rc != 0 ] && [ $bad = 0 ]; }; then
+		fail "$2" "status $rc after $count tests: $(tail -n 1 "$log")"
+		bad=1
+	fi
+	[ $bad = 0 ] || {
+		echo "--- end of $2"
+		tail -n "${CHECK_TAIL:-60}" "$log"
+		echo "---"
+	}
+	return $bad
+}
+
 # kunit_collect [SUITE-GLOB]: one result per KUnit case of the loaded modules, JOB/suite.case.
 kunit_collect() {
 	local file suite found=0 status name why
@@ -226,12 +264,26 @@ veth_pair() {
 	prepare_netdev "$3" "$4" "${5:-}" "${6:-}"
 }
 
-# nfs_no_grace: a fresh NFSv4 server refuses opens for 90 s; call before rpc.nfsd.
-nfs_no_grace() {
-	mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
-	echo 1 >/proc/fs/nfsd/nfsv4gracetime
-	echo 1 >/proc/fs/nfsd/nfsv4leasetime
+# nfs_serve FOLDER: exports FOLDER (a tmpfs will do) as the NFSv4 root over RDMA port 20049. A fresh NFSv4 server refuses
+# opens for 90 s, unless nfsdcld tells it that there are no clients from before.
+nfs_serve() {
+	try_module rpcrdma
+	mkdir -p /run/rpcbind
+	mountpoint -q /proc/fs/nfsd || { try_module nfsd && mount -t nfsd nfsd /proc/fs/nfsd; } || return 1
+	exportfs -o rw,fsid=0,no_root_squash,insecure,async "*:$1" || return 1
+	mkdir -p /run/rpc_pipefs /var/lib/nfs/nfsdcld
+	mountpoint -q /run/rpc_pipefs || mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs
+	rpcbind -w
+	nfsdcld
+	rpc.nfsd --no-udp 2 && rpc.mountd && echo "rdma 20049" >/proc/fs/nfsd/portlist
 }
+nfs_stop() {
+	rpc.nfsd 0
+	exportfs -ua
+	killall -q rpc.mountd rpcbind nfsdcld
+}
+# nfs_mount ADDRESS PATH FOLDER [VERSION]
+nfs_mount() { mount -t nfs -o "rdma,port=20049,vers=${4:-4.2},nolock" "$1:$2" "$3"; }
 
 # client_server NAME SECONDS SERVER-CMD CLIENT-CMD: two shell commands; passes if both succeed. The server gets the time
 # to listen: the client starts once `CLIENT_WAIT PORT PID` returns (wait_listen, or wait_cm_listen for RDMA CM servers).
