@@ -146,7 +146,9 @@ TEST_F(CompEvent, SendsAreNotSolicited)
 			.flags((i % 8 == 7 ? IBV_SEND_SIGNALED : 0) | IBV_SEND_SOLICITED)
 			.post(p.a);
 	}
-	message(p, true);
+	recv(p.b, p.b.mem, 0, 64, 5);
+	Send(IBV_WR_SEND, 6).from(p.a.mem, 0, 8).add_flags(IBV_SEND_SOLICITED).post(p.a);
+	poll_n(p.a.scq, 3);
 	expect_no_event(channel);
 }
 

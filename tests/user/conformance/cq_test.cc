@@ -215,7 +215,7 @@ TEST_F(CqTest, OverrunKillsTheCqAndItsQps)
 
 	o.send_cq = cq;
 	o.send_wr = 256;
-	Pair p = make_pair(o);
+	Pair p(dev, pd, o, QpOptions(), {});
 	End idle(dev, pd, o);
 	int good = cq->cqe;
 

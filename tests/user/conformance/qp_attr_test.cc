@@ -143,8 +143,10 @@ TEST_F(QpAttrTest, QueuesOfNoLength)
 	to_rts(dev, receiver);
 	Region mem(pd, 4096);
 	recv(receiver, mem, 2048, 64, 5);
-	EXPECT_EQ(Send().from(mem, 0, 64).try_post(receiver), ENOMEM);
-	EXPECT_EQ(try_recv(sender, {mem.sge(0, 64)}, 1), ENOMEM);
+	int rc = Send().from(mem, 0, 64).try_post(receiver);
+	EXPECT_TRUE(rc == EINVAL || rc == ENOMEM) << rc;
+	rc = try_recv(sender, {mem.sge(0, 64)}, 1);
+	EXPECT_TRUE(rc == EINVAL || rc == ENOMEM) << rc;
 	Send(IBV_WR_SEND, 6).from(mem, 0, 64).post(sender);
 	for (auto &wc : poll_n(cq, 2))
 		EXPECT_EQ(wc.status, IBV_WC_SUCCESS);

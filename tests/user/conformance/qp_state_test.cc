@@ -26,7 +26,10 @@ constexpr int kTimers = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
 constexpr int kRts[3] = {IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER,
 			 IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS, IBV_QP_CUR_STATE | IBV_QP_QKEY};
 
-/* Migration (alternate path) is left out of both lists. */
+/*
+ * Migration (alternate path) is left out of both lists. A UC QP's address in SQD is not among what is taken, though the
+ * specification has it: the core adds IBV_QP_PORT to it, which UC must not have.
+ */
 constexpr Transition kValid[] = {
 	{IBV_QPS_RESET, IBV_QPS_RESET, {}, {}},
 	{IBV_QPS_RESET, IBV_QPS_INIT, {kInitConn, kInitConn, kInitUd}, {}},
@@ -59,7 +62,7 @@ constexpr Transition kValid[] = {
 	 {},
 	 {IBV_QP_PORT | IBV_QP_AV | kTimers | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC |
 		  IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_MIN_RNR_TIMER,
-	  IBV_QP_AV | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
+	  IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
 	{IBV_QPS_SQE, IBV_QPS_RESET, {}, {}},
 	{IBV_QPS_SQE, IBV_QPS_ERR, {}, {}},
 	{IBV_QPS_SQE,
