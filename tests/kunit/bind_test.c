@@ -310,7 +310,7 @@ static void window_bind_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, bind_mw(rig, rig->qp, mw, 0, U64_MAX, read), HERALD_LOC_MW_BIND);
 	KUNIT_EXPECT_EQ(test, bind_mw(rig, rig->qp, mw, 0, 8, read | IB_ZERO_BASED),
 			HERALD_LOC_MW_BIND);
-	KUNIT_EXPECT_EQ(test, bind_mw(rig, rig->qp, mw, 0, 8, IB_ACCESS_LOCAL_WRITE),
+	KUNIT_EXPECT_EQ(test, bind_mw(rig, rig->qp, mw, 0, 8, read | IB_ACCESS_MW_BIND),
 			HERALD_LOC_MW_BIND);
 	mw->rkey ^= 1;
 	KUNIT_EXPECT_EQ(test, bind_mw(rig, rig->qp, mw, 0, 8, read), HERALD_LOC_MW_BIND);
