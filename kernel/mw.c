@@ -10,8 +10,9 @@
 
 #define HERALD_MW_FLUSH	(IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT)
 
+/* Consumers are used to give local write access along; it opens nothing to a peer. */
 #define HERALD_MW_ACCESS						\
-	(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |		\
+	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ |		\
 	 IB_ACCESS_REMOTE_ATOMIC | IB_ZERO_BASED | HERALD_MW_FLUSH)
 
 /* The type 2 windows that are bound, by QP, so that a QP's end finds its own. */

@@ -17,6 +17,7 @@
 #include "opcode.h"
 #include "qp.h"
 #include "requester.h"
+#include "responder.h"
 #include "timer.h"
 #include "transport.h"
 
@@ -72,15 +73,20 @@ static void complete_op(struct herald_qp *qp, int status, struct herald_deferred
 
 /*
  * The state changes before the completion is seen: who polls the first error
- * finds the QP in the state that the error put it in.
+ * finds the QP in the state that the error put it in.  Holding the responder
+ * meanwhile, if it is free, puts the error before the receive queue's flushes.
  */
 static void complete_in_error(struct herald_qp *qp, int status, struct herald_deferred *d)
 {
+	bool own = herald_responder_own(qp, NULL);
+
 	if (qp->type == IB_QPT_RC)
 		herald_qp_error(qp, -1, d);
 	else
 		herald_qp_sq_error(qp, d);
 	complete_op(qp, status, d);
+	if (own)
+		herald_responder_release(qp, d);
 }
 
 static void retry_later(struct herald_qp *qp)
