@@ -118,6 +118,7 @@ struct herald_qp {
 		spinlock_t post_lock;		/* as sq.post_lock */
 		struct herald_recv recv;	/* the WR being filled */
 		bool busy;			/* recv is valid */
+		bool invalidated;		/* SEND_WITH_INV: as in sq */
 		bool ring_dead;
 		struct work_struct work;	/* herald_qp_kick_responder() */
 	} resp;

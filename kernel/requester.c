@@ -31,6 +31,9 @@ enum herald_wait {
 /* Without a local ACK timeout nothing ever counts as lost; look again this often. */
 #define PATIENCE_NS	(100 * NSEC_PER_MSEC)
 
+/* How long somebody else's piece may take. */
+#define MOMENT_NS	(20 * NSEC_PER_USEC)
+
 struct budget {
 	enum herald_run_context ctx;
 	u32 ops;
@@ -139,17 +142,34 @@ static void settle(struct herald_qp *qp, enum herald_outcome out, struct herald_
 
 /* ------------------------------------------------------------ one WR -- */
 
-static enum herald_outcome run_local(struct herald_qp *qp, const struct herald_op *op)
+/* Once it has completed, nobody uses the key's memory any more. */
+static enum herald_progress invalidate(struct herald_qp *qp, const struct herald_op *op,
+				       enum herald_outcome *out)
+{
+	if (!qp->sq.invalidated) {
+		*out = herald_key_invalidate_local(qp, op->imm_or_rkey);
+		if (*out != HERALD_OK)
+			return HERALD_DONE;
+		qp->sq.invalidated = true;
+	}
+	return herald_key_quiet(qp, op->imm_or_rkey) ? HERALD_DONE : HERALD_AGAIN;
+}
+
+static enum herald_progress run_local(struct herald_qp *qp, const struct herald_op *op,
+				      enum herald_outcome *out)
 {
 	switch (op->opcode) {
 	case HERALD_WR_LOCAL_INV:
-		return herald_key_invalidate_local(qp, op->imm_or_rkey);
+		return invalidate(qp, op, out);
 	case HERALD_WR_BIND_MW:
-		return herald_mw_bind(qp, op);
+		*out = herald_mw_bind(qp, op);
+		return HERALD_DONE;
 	case HERALD_WR_REG_MR:
-		return herald_mr_register(qp, op);
+		*out = herald_mr_register(qp, op);
+		return HERALD_DONE;
 	default:
-		return HERALD_LOC_QP_OP;
+		*out = HERALD_LOC_QP_OP;
+		return HERALD_DONE;
 	}
 }
 
@@ -181,7 +201,7 @@ static enum herald_progress step(struct herald_qp *qp, struct budget *budget,
 	if (!may_retry(qp)) {
 		out = HERALD_RETRY_EXCEEDED;
 	} else if (herald_opcode(op->opcode)->kind == HERALD_KIND_LOCAL) {
-		out = run_local(qp, op);
+		progress = run_local(qp, op, &out);
 	} else {
 		progress = qp->transport->push(qp, op, &out, d);
 	}
@@ -194,6 +214,8 @@ static enum herald_progress step(struct herald_qp *qp, struct budget *budget,
 	} else if (progress == HERALD_DONE) {
 		budget->bytes -= op->length - before;
 		settle(qp, out, d);
+	} else if (progress == HERALD_AGAIN) {
+		wait_for_timer(qp, HERALD_WAIT_NONE, MOMENT_NS);
 	}
 	return progress;
 }
@@ -217,6 +239,7 @@ static bool take_next(struct herald_qp *qp, struct herald_deferred *d)
 	}
 	qp->sq.busy = true;
 	qp->sq.done = 0;
+	qp->sq.invalidated = false;
 	qp->sq.retry_left = qp->attr.retry_cnt;
 	qp->sq.rnr_left = qp->attr.rnr_retry;
 	qp->sq.wait_kind = HERALD_WAIT_NONE;

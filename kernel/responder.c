@@ -201,11 +201,22 @@ static enum herald_outcome do_send(struct herald_qp *qp, const struct herald_req
 
 	if (row->traits & HERALD_OP_INVALIDATE) {
 		out = herald_key_invalidate_remote(qp, rq->imm_or_rkey);
-		if (out != HERALD_OK)
-			return out;
+		qp->resp.invalidated = out == HERALD_OK;
+		return out;
 	}
 	complete_recv_ok(qp, rq, row, d);
 	return HERALD_OK;
+}
+
+/* The last part of a SEND_WITH_INV: nobody may use the key's memory once it has completed. */
+static enum herald_progress finish_invalidate(struct herald_qp *qp, const struct herald_request *rq,
+					      struct herald_deferred *d)
+{
+	if (!herald_key_quiet(qp, rq->imm_or_rkey))
+		return HERALD_AGAIN;
+	qp->resp.invalidated = false;
+	complete_recv_ok(qp, rq, herald_opcode(rq->opcode), d);
+	return HERALD_DONE;
 }
 
 static struct herald_span remote_span(struct herald_qp *qp, const struct herald_request *rq,
@@ -345,9 +356,14 @@ enum herald_progress herald_responder_execute(struct herald_qp *qp, const struct
 	}
 	herald_qp_comm_est(qp, d);
 
+	*outcome = HERALD_OK;
+	if (qp->resp.invalidated && rq->opcode == HERALD_WR_SEND_WITH_INV && last_piece(rq))
+		return finish_invalidate(qp, rq, d);
 	out = dispatch(qp, rq, d);
 	if (out == HERALD_OK && !last_piece(rq))
 		return HERALD_MORE;
+	if (out == HERALD_OK && qp->resp.invalidated)
+		return finish_invalidate(qp, rq, d);
 	*outcome = out == HERALD_OK ? out : fail(qp, out, d);
 	return HERALD_DONE;
 }
@@ -405,6 +421,7 @@ static void flush(struct herald_qp *qp, struct herald_deferred *d)
 {
 	int left, ret;
 
+	qp->resp.invalidated = false;
 	if (qp->resp.busy)
 		complete_recv(qp, IB_WC_WR_FLUSH_ERR, NULL, d);
 	if (!qp->srq && qp->resp.ring.shm && !qp->resp.ring_dead) {
@@ -461,6 +478,7 @@ void herald_responder_reset(struct herald_qp *qp)
 
 	wait_var_event(&qp->resp.engine.word, herald_engine_try(&qp->resp.engine));
 	qp->resp.busy = false;
+	qp->resp.invalidated = false;
 	qp->resp.ring_dead = false;
 	if (qp->resp.ring.shm)
 		herald_ring_reset(&qp->resp.ring);

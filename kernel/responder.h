@@ -49,7 +49,7 @@ struct herald_request {
  * @outcome: set with HERALD_DONE
  * @d: gets completions' events
  *
- * Return: HERALD_MORE or HERALD_DONE.
+ * Return: HERALD_MORE, HERALD_DONE or HERALD_AGAIN.
  * Context: any; no lock held; does not sleep.
  */
 enum herald_progress herald_responder_execute(struct herald_qp *qp, const struct herald_request *rq,

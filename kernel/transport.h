@@ -17,6 +17,7 @@ enum herald_progress {
 	HERALD_MORE,	/* a piece was moved (qp->sq.done), call again */
 	HERALD_BUSY,	/* the peer's responder is at work elsewhere: the requester was put
 			 * on its waiting list and will be kicked */
+	HERALD_AGAIN,	/* somebody else's copy must end first: call again in a moment */
 };
 
 struct herald_transport_ops {

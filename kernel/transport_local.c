@@ -170,7 +170,7 @@ static enum herald_progress push_connected(struct herald_qp *qp, struct herald_o
 
 	if (progress == HERALD_MORE)
 		qp->sq.done += rq.piece;
-	else
+	else if (progress == HERALD_DONE)
 		herald_count(qp->dev, HERALD_CTR_local_messages);
 	return progress;
 }
