@@ -6,9 +6,7 @@ KVER	?= $(shell uname -r)
 KDIR	?= /lib/modules/$(KVER)/build
 VERSION	:= $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 
-BENCH_JOBS ?= $(notdir $(wildcard tests/guest/*bench*.sh))
-
-.PHONY: all modules install modules_install user-install dkms demo bench clean help
+.PHONY: all modules install modules_install user-install dkms clean help
 
 all: modules
 
@@ -31,13 +29,6 @@ dkms:
 		$(DESTDIR)/usr/src/herald-$(VERSION)/
 	@echo "next: dkms install herald/$(VERSION)"
 
-demo:
-	scripts/run-lane.sh uml 00-smoke.sh
-
-bench:
-	$(if $(BENCH_JOBS),,$(error no benchmark among the jobs in tests/guest))
-	scripts/run-lane.sh stock $(BENCH_JOBS)
-
 # All but the caches of the test lanes, which are outside the tree.
 clean:
 	rm -rf build
@@ -52,11 +43,11 @@ help:
 	@echo "user             the provider, the tools and their tests, into build/user"
 	@echo "install          module and user space, below DESTDIR if that is set"
 	@echo "dkms             the module's sources to /usr/src/herald-$(VERSION), for dkms"
-	@echo "demo             boot a UML kernel, make a device, move data: seconds once built"
+	@echo "demo             from nothing to NFS over RDMA in a UML kernel, step by step: seconds once built"
 	@echo "test             everything, on the lanes in LANES=\"host uml debug stock\""
 	@echo "lane-uml         one lane (lane-debug, lane-stock), the jobs in JOBS_UML"
 	@echo "lanes-setup      fetch and build what the lanes need, run nothing"
-	@echo "bench            measure on the stock kernel"
+	@echo "bench            speed against rxe, siw and the machine's limits; BENCH=short for a first look"
 	@echo "clean            remove all that was built here"
 
 -include $(wildcard mk/*.mk)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash
+#
+# For bench.sh, which sources it after lib.sh: runs one perftest pair and records what it measured.
+
+BENCH_PORT=20000 # five for each test, since run_test works in a subshell
+
+# select_tests all | NAME...: the lines of tests.txt
+select_tests() {
+	awk -F '\t' -v names=" $1 " '
+		!/^#/ && NF == 4 && (names == " all " || index(names, " " $1 " ")) { print }
+	' "$JOBDIR/guest/bench/tests.txt"
+}
+
+record() { # KIND TEST SIZE DEVICE RUN VALUE UNIT
+	printf 'BENCH {"lane": "%s", "kind": "%s", "test": "%s", "size": %d, "device": "%s", "run": %d, "value": %s, "unit": "%s"}\n' \
+		"$LANE" "$1" "$2" "$3" "$4" "$5" "$6" "$7"
+}
+
+# A peer that cannot do a test leaves a gap in the table; herald must not.
+no_result() { # DEVICE TEST RUN WHY
+	echo "no result: $1 $2 run $3: $4"
+	[ "$1" != herald ] || fail "$2.$3" "$4"
+	printf 'BENCH {"lane": "%s", "kind": "gap", "test": "%s", "device": "%s", "run": %d}\n' "$LANE" "$2" "$1" "$3"
+}
+
+# perftest_pair DEVICE SIZE MESSAGES PROGRAM [OPTION...]: the client's report on standard output
+perftest_pair() {
+	local device=$1 size=$2 messages=$3 index=index_$1 server rc=0 log=$RESULTS/bench.server
+	shift 3
+	set -- "$@" -d "bench_$device" -R -F -p $BENCH_PORT -s "$size" -n "$messages"
+	timeout -s KILL $((60 * FACTOR)) "$@" >"$log" 2>&1 &
+	server=$!
+	# the state says LISTEN a little before a connection is accepted, and perftest's client does not survive a rejection
+	wait_cm_listen $BENCH_PORT $server && sleep 0.1 &&
+		timeout -s KILL $((60 * FACTOR)) "$@" "10.9.${!index}.1" 2>&1 || rc=$?
+	[ $rc = 0 ] || kill $server 2>/dev/null
+	wait $server || rc=$?
+	[ $rc = 0 ] || tail -n 3 "$log"
+	return $rc
+}
+
+# The last row of a report: `VALUE UNIT`; bandwidth and rate are averages, latency the median.
+report_value() { # TEST SIZE
+	awk -v test="$1" -v size="$2" '
+		$1 == size && NF >= 5 { average = $4; rate = $5; typical = $5 }
+		END {
+			if (rate == "") exit 1
+			if (test ~ /_bw/) print average, "MiB/s"
+			else if (test ~ /_rate/) print rate, "M/s"
+			else print typical, "us"
+		}'
+}
+
+# run_test DEVICE LINE MESSAGES: prints `VALUE UNIT`, or why there is none. Three tries, since connecting may fail for
+# perftest's own reasons.
+run_test() {
+	local name size program report log try
+	IFS=$'\t' read -r name size _ program <<<"$2"
+	log=$RESULTS/bench.$1.$name.log
+	for ((try = 1; ; try++)); do
+		# shellcheck disable=SC2086 # a program and its options
+		perftest_pair "$1" "$size" "$3" $program >"$log" && break
+		[ $try -lt 3 ] || {
+			grep -v '^[ -]*$' "$log" | tail -n 2 | tr '\n' ' '
+			return 1
+		}
+		BENCH_PORT=$((BENCH_PORT + 1))
+	done
+	report=$(report_value "$name" "$size" <"$log") || {
+		echo "no row for size $size in the report"
+		return 1
+	}
+	echo "$report"
+}
+
+# calibrate DEVICE LINE: a first run, short, says how many messages fill the time; it counts for nothing else.
+calibrate() {
+	local name size least answer
+	IFS=$'\t' read -r name size least _ <<<"$2"
+	BENCH_PORT=$((BENCH_PORT + 5))
+	answer=$(run_test "$1" "$2" "$least") || {
+		no_result "$1" "$name" 0 "$answer"
+		return
+	}
+	iterations[$1.$name]=$(awk -v size="$size" -v least="$least" -v seconds="$BENCH_SECONDS" '{
+		each = $2 == "MiB/s" ? size / 1048576 / $1 : $2 == "M/s" ? 1e-6 / $1 : 2e-6 * $1
+		n = int(seconds / each)
+		print (n > least ? n : least)
+	}' <<<"$answer")
+}
+
+measure() { # DEVICE LINE RUN
+	local name size answer
+	IFS=$'\t' read -r name size _ <<<"$2"
+	[ -n "${iterations[$1.$name]:-}" ] || return 0
+	BENCH_PORT=$((BENCH_PORT + 5))
+	if answer=$(run_test "$1" "$2" "${iterations[$1.$name]}"); then
+		record device "$name" "$size" "$1" "$3" "${answer% *}" "${answer#* }"
+	else
+		no_result "$1" "$name" "$3" "$answer"
+	fi
+}
