@@ -2,13 +2,13 @@
 #
 # The test lanes, for the top Makefile to include.
 #
-#	make test [LANES="host uml debug stock"]	build everything, run these lanes (default: all)
+#	make test [LANES="host uml stock debug"]	build everything, run these lanes (default: all)
 #	make lane-uml [JOBS_UML="DEV_TYPE=rxe 00-smoke.sh"]	one lane, these jobs (lane-debug, lane-stock alike)
 #	make module-uml | module-debug | module-stock	the kernel module for one lane's kernel
 #	make user					provider, tools and user-space tests
 #	make lanes-setup				kernels, tree and image, without running anything
 
-LANES ?= host uml debug stock
+LANES ?= host uml stock debug
 
 .PHONY: test user lanes-setup lane-uml lane-debug lane-stock module-uml module-debug module-stock
 

@@ -12,7 +12,7 @@ import re
 import sys
 
 TROUBLE = re.compile(
-    r"WARNING|BUG\b|KASAN|KFENCE|UBSAN|KCSAN|refcount_t|ODEBUG|Oops|kernel panic|Kernel panic"
+    r"WARNING|\bBUG\b|KASAN|KFENCE|UBSAN|KCSAN|refcount_t|ODEBUG|Oops|kernel panic|Kernel panic"
     r"|INFO: (task .* blocked|rcu|possible|trying to register)|blocked for more than|hung_task"
     r"|scheduling while atomic|sleeping function called|suspicious RCU usage|inconsistent lock state"
     r"|possible (circular|recursive|irq)|bad unlock balance|held lock freed|DEBUG_LOCKS_WARN_ON|still has locks held"

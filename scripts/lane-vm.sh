@@ -46,8 +46,7 @@ exec_vm() {
 }
 
 qemu_cmdline() {
-	echo "console=ttyS0 root=/dev/vda rw init=/sbin/herald-init herald.job=9p loglevel=4 panic=-1 oops=panic" \
-		"net.ifnames=0 systemd.show_status=0"
+	echo "console=ttyS0 root=/dev/vda rw init=/sbin/herald-init herald.job=9p loglevel=4 panic=-1 oops=panic"
 }
 
 exec_qemu() { # JOB-FOLDER MEMORY ARG...

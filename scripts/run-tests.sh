@@ -3,19 +3,20 @@
 #
 # Builds everything and runs the lanes, the cheap ones first; `make test` calls it.
 #
-#	scripts/run-tests.sh [LANE...]		default: host uml debug stock
+#	scripts/run-tests.sh [LANE...]		default: host uml stock debug
 #
 # The host lane is scripts/host-lane.sh, which prints PASS/FAIL/SKIP lines (FAIL and SKIP with a reason) on standard
 # output. tests/skips/LANE.txt lists the skips that are expected (name, tab, reason; the name without the lane): another
 # skip is a failure, and so is a listed one that did not happen. The last line is `N passed, N failed, N skipped`; the
-# status is 1 if anything failed, or if a lane gave no result. boots: tests/lanes/LANE.jobs, if it is there, has one boot
+# status is 1 if anything failed, or if a lane gave no result. Boots: tests/lanes/LANE.jobs, if it is there, has one boot
 # a line (arguments of run-lane.sh); without it a lane is one boot with all its jobs.
 
 . "$(dirname "$0")/lib.sh"
 
 lanes=("$@")
-[ ${#lanes[@]} -gt 0 ] || lanes=(host uml debug stock)
+[ ${#lanes[@]} -gt 0 ] || lanes=(host uml stock debug)
 mkdir -p "$BUILD/results"
+"$TOP/scripts/setup-host.sh"
 
 run_host_lane() {
 	local script=$TOP/scripts/host-lane.sh rc=0
