@@ -17,7 +17,7 @@ run_suites() { # DEVICE FILTER
 	local suite
 	export HERALD_DEV=$1
 	for suite in $(suites "$2"); do
-		GTEST_SECONDS=${SUITE_SECONDS:-200} gtest_run "$program" "$suite.*${3:-}"
+		GTEST_LOG=${suite//\//-} GTEST_SECONDS=${SUITE_SECONDS:-200} gtest_run "$program" "$suite.*${3:-}"
 	done
 }
 

@@ -86,10 +86,11 @@ check() {
 	esac
 }
 
-# gtest_run BINARY [FILTER]: one result per GoogleTest case, JOB/Suite.Case. GTEST_SECONDS (300) bounds the whole run.
+# gtest_run BINARY [FILTER]: one result per GoogleTest case, JOB/Suite.Case. GTEST_SECONDS (300) bounds the whole run;
+# GTEST_LOG names its log where one program runs several times.
 gtest_run() {
 	local binary=$1 filter=${2:-*} log rc=0
-	log=$RESULTS/$JOB.$(basename "$binary").log
+	log=$RESULTS/$JOB.$(basename "$binary")${GTEST_LOG:+.$GTEST_LOG}.log
 	[ -x "$binary" ] || binary=$(command -v "$binary") || {
 		fail "$1" "no such program"
 		return 1
