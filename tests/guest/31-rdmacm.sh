@@ -1,0 +1,87 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# librdmacm's own programs: connections, datagrams, multicast, rsockets; IPv4 and IPv6.
+# timeout: 400
+. "$(dirname "$0")/lib.sh"
+
+n=$((100 / FACTOR + 10))
+
+# rdma_cm listeners are no sockets: `rdma resource show cm_id` has them.
+wait_cm() { # PORT PID
+	until rdma resource show cm_id 2>/dev/null | grep -q "state LISTEN.*:$1\b"; do
+		kill -0 "$2" 2>/dev/null || return 1
+		read -r -t 0.1 <> <(:) || true
+	done
+}
+
+cm_test() { # NAME SECONDS PORT SERVER CLIENT
+	CLIENT_WAIT="wait_cm $3 \$server" client_server "$1" "$2" "$4" "$5"
+}
+
+family() { # v4|v6 ADDRESS
+	local f=$1 a=$2 p
+	cm_test "rping-$f" 30 7174 "rping -s -a $a -v -V -C $n" "rping -c -a $a -v -V -C $n"
+	cm_test "rping-$f-big" 30 7174 "rping -s -a $a -V -S 65536 -C 10" "rping -c -a $a -V -S 65536 -C 10"
+	p=7471
+	cm_test "ucmatose-$f" 30 $p "ucmatose -b $a -f $([ $f = v4 ] && echo ip || echo ip6) -c 4 -C 20" \
+		"ucmatose -s $a -b $a -f $([ $f = v4 ] && echo ip || echo ip6) -c 4 -C 20"
+	cm_test "udaddy-$f" 30 7174 "udaddy -b $a -c 2 -C 20" "udaddy -b $a -s $a -c 2 -C 20"
+	cm_test "rdma_server-$f" 30 7471 "rdma_server -s $a -p 7471" "rdma_client -s $a -p 7471"
+	cm_test "rdma_xserver-$f" 30 7471 "rdma_xserver -p 7471 -c r" "rdma_xclient -s $a -p 7471 -c r"
+	cm_test "rstream-$f" 60 7471 "rstream -b $a -p 7471 -f $([ $f = v4 ] && echo ip || echo ip6) -T r -S 4096 -C 20" \
+		"rstream -s $a -p 7471 -f $([ $f = v4 ] && echo ip || echo ip6) -T r -S 4096 -C 20"
+}
+
+# Both ends join the group; the receiver ends once it has its messages.
+mcast_body() { # OWN-ADDRESS GROUP
+	local pid rc=0
+	mckey -b "$1" -m "$2" -c 1 -C 10 &
+	pid=$!
+	# the receiver has joined when its QP is a member; there is nothing to ask, so the sender repeats itself
+	while kill -0 $pid 2>/dev/null; do
+		mckey -b "$1" -m "$2" -s -c 1 -C 10 || rc=$?
+		[ $rc = 0 ] || break
+	done
+	[ $rc = 0 ] || kill $pid
+	wait $pid && return $rc
+}
+
+check load_modules 30 load_modules || exit 1
+add_netdev dum0 192.0.2.1/24
+ip addr add 2001:db8::1/64 dev dum0 nodad
+check link_add 20 link_add cm0 dum0 || exit 1
+family v4 192.0.2.1
+family v6 2001:db8::1
+check mckey-v4 60 mcast_body 192.0.2.1 239.1.2.3
+check mckey-v6 60 mcast_body 2001:db8::1 ff0e::1:2
+
+# CASES 70, in small: nothing is left behind by many connections.
+many_connections() {
+	local before after i
+	before=$(rdma resource show cm0)
+	for i in $(seq $((20 / FACTOR + 3))); do
+		client_server_body "rping -s -a 192.0.2.1 -C 3" "rping -c -a 192.0.2.1 -C 3" || return 1
+	done
+	for i in $(seq 100); do
+		after=$(rdma resource show cm0)
+		[ "$before" = "$after" ] && return 0
+		read -r -t 0.2 <> <(:) || true
+	done
+	echo "before: $before"
+	echo "after: $after"
+	return 1
+}
+CLIENT_WAIT='wait_cm 7174 $server' check many_connections 120 many_connections
+check link_del 20 link_del cm0
+
+for kind in lo veth; do
+	netdev=$kind address=127.0.0.1
+	[ $kind = lo ] || { veth_pair veth0 198.51.100.1/24 veth1 198.51.100.2/24 9000; netdev=veth0 address=198.51.100.1; }
+	check "link_add_$kind" 20 link_add cm1 $netdev || continue
+	# CASES 74
+	cm_test "rping-$kind" 30 7174 "rping -s -a $address -V -C $n" "rping -c -a $address -V -C $n"
+	cm_test "ucmatose-$kind" 30 7471 "ucmatose -b $address -C 5" "ucmatose -s $address -b $address -C 5"
+	check "link_del_$kind" 20 link_del cm1
+done
+exit 0

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# fio's rdma engine: memory and channel semantics, reads and writes.
+# timeout: 200
+. "$(dirname "$0")/lib.sh"
+
+size=$((16 / FACTOR + 1))m
+
+server() {
+	fio --name=server --ioengine=rdma --filename=/ --port="$1" --bindname=192.0.2.1 --verb="$2" --rw=read --bs=64k --size=$size \
+		--iodepth=4
+}
+client() {
+	fio --name=client --ioengine=rdma --hostname=192.0.2.1 --port="$1" --verb="$2" --rw="$3" --bs=64k --size=$size --iodepth=4
+}
+wait_cm() { # PORT PID
+	until rdma resource show cm_id 2>/dev/null | grep -q "state LISTEN.*:$1\b"; do
+		kill -0 "$2" 2>/dev/null || return 1
+		read -r -t 0.1 <> <(:) || true
+	done
+}
+both() { # PORT VERB CLIENT-DIRECTION
+	local pid rc=0
+	server "$1" "$2" &
+	pid=$!
+	wait_cm "$1" $pid && client "$1" "$2" "$3" || rc=$?
+	[ $rc = 0 ] || kill $pid
+	wait $pid || rc=$?
+	return $rc
+}
+
+fio --enghelp 2>/dev/null | grep -qw rdma || {
+	skip fio "this fio has no rdma engine"
+	exit 0
+}
+check load_modules 30 load_modules || exit 1
+add_netdev dum0 192.0.2.1/24
+check link_add 20 link_add fio0 dum0 || exit 1
+check write 60 both 18801 write write
+check read 60 both 18802 read read
+check send 60 both 18803 send write
+check link_del 20 link_del fio0
+exit 0
