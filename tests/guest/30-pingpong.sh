@@ -9,15 +9,15 @@
 iters=${ITERS:-$((500 / FACTOR + 20))}
 port=18600
 
-# gid_index DEVICE v4|v6: of the first RoCEv2 GID of the family.
+# gid_index DEVICE v4|v6: of the first RoCEv2 GID of the family; a link-local one will not do (on lo nothing leads to it).
 gid_index() {
 	local dir=/sys/class/infiniband/$1/ports/1 i gid
-	for i in $(ls "$dir/gids" | sort -n); do
+	for i in $(seq 0 63); do
 		gid=$(cat "$dir/gids/$i" 2>/dev/null)
 		[ "$(cat "$dir/gid_attrs/types/$i" 2>/dev/null)" = "RoCE v2" ] || continue
 		case $gid in
 		0000:0000:0000:0000:0000:ffff:*) [ "$2" = v4 ] || continue ;;
-		0000:0000:0000:0000:0000:0000:0000:0000) continue ;;
+		0000:0000:0000:0000:0000:0000:0000:0000 | fe80:*) continue ;;
 		*) [ "$2" = v6 ] || continue ;;
 		esac
 		echo "$i"

@@ -7,16 +7,8 @@
 
 n=$((100 / FACTOR + 10))
 
-# rdma_cm listeners are no sockets: `rdma resource show cm_id` has them.
-wait_cm() { # PORT PID
-	until rdma resource show cm_id 2>/dev/null | grep -q "state LISTEN.*:$1\b"; do
-		kill -0 "$2" 2>/dev/null || return 1
-		read -r -t 0.1 <> <(:) || true
-	done
-}
-
 cm_test() { # NAME SECONDS PORT SERVER CLIENT
-	CLIENT_WAIT="wait_cm $3 \$server" client_server "$1" "$2" "$4" "$5"
+	CLIENT_WAIT=wait_cm_listen PORT=$3 client_server "$1" "$2" "$4" "$5"
 }
 
 family() { # v4|v6 ADDRESS
@@ -43,8 +35,9 @@ mcast_body() { # OWN-ADDRESS GROUP
 		mckey -b "$1" -m "$2" -s -c 1 -C 10 || rc=$?
 		[ $rc = 0 ] || break
 	done
-	[ $rc = 0 ] || kill $pid
-	wait $pid && return $rc
+	[ $rc = 0 ] || kill $pid 2>/dev/null
+	wait $pid || rc=$?
+	return $rc
 }
 
 check load_modules 30 load_modules || exit 1
@@ -72,7 +65,7 @@ many_connections() {
 	echo "after: $after"
 	return 1
 }
-CLIENT_WAIT='wait_cm 7174 $server' check many_connections 120 many_connections
+CLIENT_WAIT=wait_cm_listen PORT=7174 check many_connections 120 many_connections
 check link_del 20 link_del cm0
 
 for kind in lo veth; do

@@ -14,17 +14,11 @@ server() {
 client() {
 	fio --name=client --ioengine=rdma --hostname=192.0.2.1 --port="$1" --verb="$2" --rw="$3" --bs=64k --size=$size --iodepth=4
 }
-wait_cm() { # PORT PID
-	until rdma resource show cm_id 2>/dev/null | grep -q "state LISTEN.*:$1\b"; do
-		kill -0 "$2" 2>/dev/null || return 1
-		read -r -t 0.1 <> <(:) || true
-	done
-}
 both() { # PORT VERB CLIENT-DIRECTION
 	local pid rc=0
 	server "$1" "$2" &
 	pid=$!
-	wait_cm "$1" $pid && client "$1" "$2" "$3" || rc=$?
+	wait_cm_listen "$1" $pid && client "$1" "$2" "$3" || rc=$?
 	[ $rc = 0 ] || kill $pid
 	wait $pid || rc=$?
 	return $rc

@@ -12,34 +12,16 @@ address=192.0.2.1
 operations=$((1500 / FACTOR + 100))
 
 start_server() {
-	mkdir -p $export_dir $mnt /var/lib/nfs/rpc_pipefs /var/lib/nfs/v4recovery
-	mount -t tmpfs -o size=256m tmpfs $export_dir
-	chmod 777 $export_dir
-	try_module nfsd
-	try_module rpcrdma
-	nfs_no_grace
-	rpcbind -w 2>/dev/null
-	echo "$export_dir *(rw,insecure,no_root_squash,no_subtree_check,fsid=0)" >/etc/exports
-	exportfs -ra
-	rpc.mountd 2>/dev/null
-	rpc.nfsd 4 || return 1
-	echo "rdma 20049" >/proc/fs/nfsd/portlist || return 1
-	cat /proc/fs/nfsd/portlist
+	mkdir -p $export_dir $mnt
+	mount -t tmpfs -o size=256m tmpfs $export_dir && chmod 777 $export_dir && nfs_serve $export_dir
 }
 
-stop_server() {
-	rpc.nfsd 0
-	exportfs -ua
-	umount $export_dir
-}
+stop_server() { nfs_stop && umount $export_dir; }
 
 mount_it() { # VERSION
 	local path=/
 	[ "$1" != 3 ] || path=$export_dir
-	mount -t nfs -o "vers=$1,proto=rdma,port=20049,hard,timeo=600$([ "$1" = 3 ] && echo ,nolock,mountproto=tcp)" \
-		"$address:$path" $mnt || return 1
-	grep " $mnt " /proc/mounts
-	grep " $mnt " /proc/mounts | grep -q proto=rdma
+	nfs_mount $address $path $mnt "$1" && grep " $mnt " /proc/mounts | grep "proto=rdma"
 }
 
 drop_caches() {

@@ -86,7 +86,8 @@ std::optional<int> Device::find_gid(Family family) const
 
 		if (ibv_query_gid_ex(ctx, port_num, i, &entry, 0) || entry.gid_type != IBV_GID_TYPE_ROCE_V2)
 			continue;
-		if (is_v4(entry.gid) == (family == Family::v4))
+		/* a link-local one will not do: on lo nothing leads to it */
+		if (is_v4(entry.gid) == (family == Family::v4) && !(entry.gid.raw[0] == 0xfe && entry.gid.raw[1] == 0x80))
 			return i;
 	}
 	return {};
