@@ -8,17 +8,17 @@
 size=$((16 / FACTOR + 1))m
 
 server() {
-	fio --name=server --ioengine=rdma --filename=/ --port="$1" --bindname=192.0.2.1 --verb="$2" --rw=read --bs=64k --size=$size \
-		--iodepth=4
+	fio --name=server --ioengine=rdma --port="$1" --rw=read --bs=64k --size=$size --iodepth=4
 }
 client() {
-	fio --name=client --ioengine=rdma --hostname=192.0.2.1 --port="$1" --verb="$2" --rw="$3" --bs=64k --size=$size --iodepth=4
+	fio --name=client --ioengine=rdma --hostname=192.0.2.1 --port="$1" --verb="$2" --rw=write --bs=64k --size=$size \
+		--iodepth=4
 }
-both() { # PORT VERB CLIENT-DIRECTION
+both() { # PORT VERB
 	local pid rc=0
-	server "$1" "$2" &
+	server "$1" &
 	pid=$!
-	wait_cm_listen "$1" $pid && client "$1" "$2" "$3" || rc=$?
+	wait_cm_listen "$1" $pid && client "$1" "$2" || rc=$?
 	[ $rc = 0 ] || kill $pid
 	wait $pid || rc=$?
 	return $rc
@@ -31,8 +31,8 @@ fio --enghelp 2>/dev/null | grep -qw rdma || {
 check load_modules 30 load_modules || exit 1
 add_netdev dum0 192.0.2.1/24
 check link_add 20 link_add fio0 dum0 || exit 1
-check write 60 both 18801 write write
-check read 60 both 18802 read read
-check send 60 both 18803 send write
+check write 60 both 18801 write
+check read 60 both 18802 read
+check send 60 both 18803 send
 check link_del 20 link_del fio0
 exit 0
