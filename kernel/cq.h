@@ -158,7 +158,7 @@ void herald_cq_detach_qp(struct herald_cq *cq, struct list_head *node);
  */
 void herald_cq_overrun(struct herald_cq *cq, struct herald_deferred *d);
 
-/* Wait until an overrun's consequences, if there was one, are over (destroy).  Context: may sleep. */
+/* Wait until the consequences of an overrun, if any, are over (destroy).  Context: may sleep. */
 void herald_cq_overrun_flush(struct herald_cq *cq);
 
 /*
