@@ -6,6 +6,7 @@
 # timeout: 60
 . "$(dirname "$0")/lib.sh"
 
+check two_cpus 5 test "$(nproc)" = 2 # else no race can show
 check load_modules 30 load_modules || exit 1
 
 add_and_remove() { # NETDEV

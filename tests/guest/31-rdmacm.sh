@@ -68,16 +68,16 @@ many_connections() {
 CLIENT_WAIT=wait_cm_listen PORT=7174 check many_connections 120 many_connections
 check link_del 20 link_del cm0
 
-# RDMA CM takes 127.0.0.1 for "any device" and then finds no route on RoCE: lo needs another address.
-ip addr add 203.0.113.1/32 dev lo
+# CASES 74. Not on lo: RDMA CM looks for RoCE devices on Ethernet interfaces alone (cma_validate_port), and takes
+# 127.0.0.1 for "any device".
 veth_pair veth0 198.51.100.1/24 veth1 198.51.100.2/24 9000
-for kind in lo veth; do
-	netdev=lo address=203.0.113.1
-	[ $kind = lo ] || netdev=veth0 address=198.51.100.1
-	check "link_add_$kind" 20 link_add cm1 $netdev || continue
-	# CASES 74
-	cm_test "rping-$kind" 30 7174 "rping -s -a $address -V -C $n" "rping -c -a $address -V -C $n"
-	cm_test "ucmatose-$kind" 30 7471 "ucmatose -b $address -C 5" "ucmatose -s $address -b $address -C 5"
-	check "link_del_$kind" 20 link_del cm1
+add_netdev br0 203.0.113.1/24 bridge
+for netdev in veth0 br0; do
+	address=198.51.100.1
+	[ $netdev = veth0 ] || address=203.0.113.1
+	check "link_add_$netdev" 20 link_add cm1 $netdev || continue
+	cm_test "rping-$netdev" 30 7174 "rping -s -a $address -V -C $n" "rping -c -a $address -V -C $n"
+	cm_test "ucmatose-$netdev" 30 7471 "ucmatose -b $address -C 5" "ucmatose -s $address -b $address -C 5"
+	check "link_del_$netdev" 20 link_del cm1
 done
 exit 0

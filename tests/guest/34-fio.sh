@@ -7,18 +7,17 @@
 
 size=$((16 / FACTOR + 1))m
 
-server() {
-	fio --name=server --ioengine=rdma --port="$1" --rw=read --bs=64k --size=$size --iodepth=4
+server() { # PORT SIZE DEPTH
+	fio --name=server --ioengine=rdma --port="$1" --rw=read --bs=64k --size="$2" --iodepth="$3"
 }
-client() {
-	fio --name=client --ioengine=rdma --hostname=192.0.2.1 --port="$1" --verb="$2" --rw=write --bs=64k --size=$size \
-		--iodepth=4
+client() { # PORT SIZE VERB
+	fio --name=client --ioengine=rdma --hostname=192.0.2.1 --port="$1" --verb="$3" --rw=write --bs=64k --size="$2" --iodepth=4
 }
-both() { # PORT VERB
+both() { # PORT SIZE VERB SERVER-DEPTH
 	local pid rc=0
-	server "$1" &
+	server "$1" "$2" "$4" &
 	pid=$!
-	wait_cm_listen "$1" $pid && client "$1" "$2" || rc=$?
+	wait_cm_listen "$1" $pid && client "$1" "$2" "$3" || rc=$?
 	[ $rc = 0 ] || kill $pid
 	wait $pid || rc=$?
 	return $rc
@@ -31,8 +30,9 @@ fio --enghelp 2>/dev/null | grep -qw rdma || {
 check load_modules 30 load_modules || exit 1
 add_netdev dum0 192.0.2.1/24
 check link_add 20 link_add fio0 dum0 || exit 1
-check write 60 both 18801 write
-check read 60 both 18802 read
-check send 60 both 18803 send
+check write 60 both 18801 $size write 4
+check read 60 both 18802 $size read 4
+# fio connects with no RNR retries: all that is sent must have its receive WR beforehand
+check send 60 both 18803 1m send 32
 check link_del 20 link_del fio0
 exit 0
