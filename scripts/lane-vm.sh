@@ -53,7 +53,7 @@ qemu_cmdline() {
 exec_qemu() { # JOB-FOLDER MEMORY ARG...
 	local folder=$1 memory=$2
 	shift 2
-	exec setsid qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m "$memory" \
+	exec setsid qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2,sockets=2 -m "$memory" \
 		-nodefaults -no-user-config -no-reboot -display none -monitor none -serial stdio \
 		-drive "file=$IMAGE/root.ext2,format=raw,if=virtio,snapshot=on" \
 		-virtfs "local,path=$folder,mount_tag=job,security_model=none,id=job" \
