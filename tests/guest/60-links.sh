@@ -116,7 +116,7 @@ unregistered_in_use() {
 held_open() {
 	local rc=0
 	link_add l0 dum0 || return 1
-	exec 9<>"/dev/infiniband/$(basename "$(echo /sys/class/infiniband/l0/device/infiniband_verbs/uverbs* /sys/class/infiniband_verbs/uverbs*)")"
+	exec 9<>"/dev/infiniband/$(basename "$(dirname "$(grep -lx l0 /sys/class/infiniband_verbs/uverbs*/ibdev)")")"
 	timeout $((5 * FACTOR)) rdma link del l0 || rc=$?
 	exec 9>&-
 	return $rc

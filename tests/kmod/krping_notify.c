@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Completion events for a consumer in the kernel: rules C1 to C6; CASES 2, 3, 4, 24. */
+#include <linux/delay.h>
+#include <linux/kthread.h>
+#include <linux/slab.h>
+
+#include "krping.h"
+
+#define MISSED	(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS)
+
+/* A CQ whose handler only counts, with one pair of QPs on it. */
+struct counted {
+	struct krping_rig rig;
+	atomic_t events;
+};
+
+static void count_event(struct ib_cq *cq, void *context)
+{
+	struct counted *c = context;
+
+	atomic_inc(&c->events);
+}
+
+static int counted_init(struct counted *c, struct ib_device *dev)
+{
+	struct ib_cq_init_attr attr = { .cqe = 64 };
+	int rc;
+
+	memset(c, 0, sizeof(*c));
+	c->rig.dev = dev;
+	c->rig.poll = KRPING_RAW;
+	c->rig.pd = ib_alloc_pd(dev, 0);
+	if (IS_ERR(c->rig.pd))
+		return PTR_ERR(c->rig.pd);
+	c->rig.cq = ib_create_cq(dev, count_event, NULL, c, &attr);
+	rc = PTR_ERR_OR_ZERO(c->rig.cq);
+	if (rc) {
+		ib_dealloc_pd(c->rig.pd);
+		return rc;
+	}
+	rc = krping_connect(&c->rig, c->rig.end);
+	if (rc) {
+		ib_destroy_cq(c->rig.cq);
+		ib_dealloc_pd(c->rig.pd);
+	}
+	return rc;
+}
+
+/* One message; its two completions are left in the CQ. */
+static int counted_message(struct counted *c, bool solicited, struct krping_wait *w)
+{
+	struct krping_end *a = &c->rig.end[0];
+	struct ib_sge sge = { .addr = a->dma, .length = 8, .lkey = c->rig.pd->local_dma_lkey };
+	struct ib_send_wr wr = {
+		.wr_cqe = &w[0].cqe, .sg_list = &sge, .num_sge = 1, .opcode = IB_WR_SEND,
+		.send_flags = IB_SEND_SIGNALED | (solicited ? IB_SEND_SOLICITED : 0),
+	};
+
+	krping_wait_init(&w[0]);
+	krping_wait_init(&w[1]);
+	return krping_post_recv(&c->rig, &c->rig.end[1], 0, 64, &w[1]) ?:
+	       ib_post_send(a->qp, &wr, NULL);
+}
+
+static int counted_poll(struct counted *c, int n)
+{
+	unsigned long end = jiffies + 60 * HZ;
+	struct ib_wc wc;
+
+	while (n) {
+		int got = ib_poll_cq(c->rig.cq, 1, &wc);
+
+		if (got < 0)
+			return got;
+		n -= got;
+		if (!got && time_after(jiffies, end))
+			return -ETIMEDOUT;
+		cond_resched();
+	}
+	return 0;
+}
+
+static int counted_wait(struct counted *c, int events)
+{
+	unsigned long end = jiffies + 60 * HZ;
+
+	while (atomic_read(&c->events) < events) {
+		if (time_after(jiffies, end))
+			return -ETIMEDOUT;
+		cond_resched();
+	}
+	return atomic_read(&c->events) == events ? 0 : -EINVAL;
+}
+
+static int with_counted(struct ib_device *dev, int (*test)(struct counted *c))
+{
+	struct counted *c = kzalloc(sizeof(*c), GFP_KERNEL);
+	int rc;
+
+	if (!c)
+		return -ENOMEM;
+	rc = counted_init(c, dev);
+	if (!rc) {
+		rc = test(c);
+		krping_rig_exit(&c->rig);
+	}
+	kfree(c);
+	return rc;
+}
+
+/* C3, CASES 24: 1 exactly when completions are there, 0 otherwise and without the flag. */
+static int missed_events(struct counted *c)
+{
+	struct krping_wait w[2];
+
+	KRPING_EXPECT(ib_req_notify_cq(c->rig.cq, MISSED) == 0);
+	KRPING_DO(counted_message(c, false, w));
+	KRPING_DO(counted_wait(c, 1));
+	KRPING_DO(counted_poll(c, 1));
+	/* the second may come a little later: it is there when it can be polled, so wait for its like */
+	KRPING_DO(counted_poll(c, 1));
+	KRPING_EXPECT(ib_req_notify_cq(c->rig.cq, MISSED) == 0);
+	KRPING_DO(counted_message(c, false, w));
+	KRPING_DO(counted_wait(c, 2));
+	KRPING_DO(counted_poll(c, 1));
+	msleep(20);
+	KRPING_EXPECT(ib_req_notify_cq(c->rig.cq, MISSED) == 1);
+	KRPING_EXPECT(ib_req_notify_cq(c->rig.cq, IB_CQ_NEXT_COMP) == 0);
+	KRPING_EXPECT(ib_req_notify_cq(c->rig.cq, IB_CQ_SOLICITED | IB_CQ_REPORT_MISSED_EVENTS) == 1);
+	KRPING_DO(counted_poll(c, 1));
+	KRPING_EXPECT(ib_req_notify_cq(c->rig.cq, MISSED) == 0);
+	/* it was armed in all cases, once */
+	KRPING_EXPECT(atomic_read(&c->events) == 2);
+	KRPING_DO(counted_message(c, false, w));
+	KRPING_DO(counted_wait(c, 3));
+	KRPING_DO(counted_poll(c, 2));
+	return 0;
+}
+
+int krping_test_missed_events(struct ib_device *dev)
+{
+	return with_counted(dev, missed_events);
+}
+
+/* C5: exactly one of the two kinds. */
+static int notify_flags(struct counted *c)
+{
+	KRPING_EXPECT(ib_req_notify_cq(c->rig.cq, 0) == -EINVAL);
+	KRPING_EXPECT(ib_req_notify_cq(c->rig.cq, IB_CQ_NEXT_COMP | IB_CQ_SOLICITED) == -EINVAL);
+	KRPING_EXPECT(ib_req_notify_cq(c->rig.cq, IB_CQ_REPORT_MISSED_EVENTS) == -EINVAL);
+	KRPING_EXPECT(ib_req_notify_cq(c->rig.cq, IB_CQ_SOLICITED) == 0);
+	KRPING_EXPECT(ib_req_notify_cq(c->rig.cq, IB_CQ_NEXT_COMP) == 0);
+	return 0;
+}
+
+int krping_test_notify_flags(struct ib_device *dev)
+{
+	return with_counted(dev, notify_flags);
+}
+
+/* C4 and C5: a solicited arm; and NEXT_COMP, which a solicited arm does not weaken. */
+static int solicited(struct counted *c)
+{
+	struct krping_wait w[2];
+
+	ib_req_notify_cq(c->rig.cq, IB_CQ_SOLICITED);
+	KRPING_DO(counted_message(c, false, w));
+	KRPING_DO(counted_poll(c, 2));
+	msleep(50);
+	KRPING_EXPECT(atomic_read(&c->events) == 0);
+	KRPING_DO(counted_message(c, true, w));
+	KRPING_DO(counted_poll(c, 2));
+	KRPING_DO(counted_wait(c, 1));
+	ib_req_notify_cq(c->rig.cq, IB_CQ_NEXT_COMP);
+	ib_req_notify_cq(c->rig.cq, IB_CQ_SOLICITED);
+	KRPING_DO(counted_message(c, false, w));
+	KRPING_DO(counted_poll(c, 2));
+	KRPING_DO(counted_wait(c, 2));
+	return 0;
+}
+
+int krping_test_solicited(struct ib_device *dev)
+{
+	return with_counted(dev, solicited);
+}
+
+/* ---------------------------------------------------- many QPs, one CQ -- */
+
+#define PAIRS	8
+#define POSTS	1000
+
+struct poster {
+	struct krping_rig *rig;
+	struct krping_end end[2];
+	struct task_struct *task;
+	struct completion done;
+	int rc;
+};
+
+static int post_and_wait(struct poster *p)
+{
+	struct krping_wait s, r;
+	int i;
+
+	for (i = 0; i < POSTS; i++) {
+		krping_wait_init(&s);
+		krping_wait_init(&r);
+		KRPING_DO(krping_post_recv(p->rig, &p->end[1], 0, 64, &r));
+		KRPING_DO(krping_post_send(p->rig, &p->end[0], 0, 64, 0, &s));
+		KRPING_DO(krping_wait_ok(p->rig, &s));
+		KRPING_DO(krping_wait_ok(p->rig, &r));
+	}
+	return 0;
+}
+
+static int poster_fn(void *data)
+{
+	struct poster *p = data;
+
+	p->rc = post_and_wait(p);
+	complete(&p->done);
+	return 0;
+}
+
+static int run_posters(struct krping_rig *rig, struct poster *posters)
+{
+	int i, n, rc = 0;
+
+	for (n = 0; n < PAIRS && !rc; n++) {
+		posters[n].rig = rig;
+		init_completion(&posters[n].done);
+		rc = krping_connect(rig, posters[n].end);
+		if (rc)
+			break;
+		posters[n].task = kthread_run(poster_fn, &posters[n], "krping/%d", n);
+		if (IS_ERR(posters[n].task)) {
+			rc = PTR_ERR(posters[n].task);
+			krping_disconnect(rig, posters[n].end);
+			break;
+		}
+	}
+	for (i = 0; i < n; i++) {
+		wait_for_completion(&posters[i].done);
+		rc = rc ?: posters[i].rc;
+		krping_disconnect(rig, posters[i].end);
+	}
+	return rc;
+}
+
+/* C6, CASES 2 and 4: posters on all cores; the handler polls and arms, and is never entered twice at once. */
+int krping_test_one_handler(struct ib_device *dev)
+{
+	struct poster *posters = kcalloc(PAIRS, sizeof(*posters), GFP_KERNEL);
+	struct krping_rig *rig = kzalloc(sizeof(*rig), GFP_KERNEL);
+	int rc = posters && rig ? krping_rig_init(rig, dev, KRPING_RAW) : -ENOMEM;
+
+	if (!rc) {
+		rc = run_posters(rig, posters);
+		if (!rc && atomic_read(&rig->overlaps))
+			rc = krping_fail("%d times two handlers at once", atomic_read(&rig->overlaps));
+		if (!rc && !atomic_read(&rig->handled))
+			rc = krping_fail("the handler never ran");
+		krping_rig_exit(rig);
+	}
+	kfree(rig);
+	kfree(posters);
+	return rc;
+}
+
+/* --------------------------------------------------- two CQs that feed -- */
+
+#define VOLLEYS	2000
+
+/* Each completion of a receive posts the next message, from the handler itself. */
+struct feeder {
+	struct krping_rig rig;
+	struct ib_cqe recv_cqe[2], send_cqe;
+	struct completion done;
+	atomic_t volleys;
+	int rc;
+};
+
+static int feeder_recv(struct feeder *f, int which)
+{
+	struct krping_end *end = &f->rig.end[which];
+	struct ib_sge sge = { .addr = end->dma, .length = 64, .lkey = f->rig.pd->local_dma_lkey };
+	struct ib_recv_wr wr = { .wr_cqe = &f->recv_cqe[which], .sg_list = &sge, .num_sge = 1 };
+
+	return ib_post_recv(end->qp, &wr, NULL);
+}
+
+static int feeder_send(struct feeder *f, int which)
+{
+	struct krping_end *end = &f->rig.end[which];
+	struct ib_sge sge = { .addr = end->dma, .length = 8, .lkey = f->rig.pd->local_dma_lkey };
+	struct ib_send_wr wr = {
+		.wr_cqe = &f->send_cqe, .sg_list = &sge, .num_sge = 1,
+		.opcode = IB_WR_SEND, .send_flags = IB_SEND_SIGNALED,
+	};
+
+	return ib_post_send(end->qp, &wr, NULL);
+}
+
+static void feeder_got(struct feeder *f, struct ib_wc *wc, int which)
+{
+	if (wc->status == IB_WC_WR_FLUSH_ERR)
+		return;
+	if (wc->status)
+		f->rc = -EIO;
+	else if (atomic_inc_return(&f->volleys) < VOLLEYS)
+		f->rc = feeder_recv(f, which) ?: feeder_send(f, which);
+	else
+		goto end;
+	if (!f->rc)
+		return;
+end:
+	complete(&f->done);
+}
+
+static void feeder_got_0(struct ib_cq *cq, struct ib_wc *wc)
+{
+	feeder_got(container_of(wc->wr_cqe, struct feeder, recv_cqe[0]), wc, 0);
+}
+
+static void feeder_got_1(struct ib_cq *cq, struct ib_wc *wc)
+{
+	feeder_got(container_of(wc->wr_cqe, struct feeder, recv_cqe[1]), wc, 1);
+}
+
+static void feeder_sent(struct ib_cq *cq, struct ib_wc *wc)
+{
+}
+
+static int feed(struct feeder *f)
+{
+	init_completion(&f->done);
+	f->recv_cqe[0].done = feeder_got_0;
+	f->recv_cqe[1].done = feeder_got_1;
+	f->send_cqe.done = feeder_sent;
+	KRPING_DO(feeder_recv(f, 0));
+	KRPING_DO(feeder_recv(f, 1));
+	KRPING_DO(feeder_send(f, 0));
+	KRPING_EXPECT(wait_for_completion_timeout(&f->done, 120 * HZ));
+	KRPING_EXPECT(!f->rc);
+	return 0;
+}
+
+/* CASES 3: handlers that post, whose messages call handlers, and so on: no deadlock, no recursion without end. */
+int krping_test_feeding(struct ib_device *dev)
+{
+	struct feeder *f = kzalloc(sizeof(*f), GFP_KERNEL);
+	int rc = f ? krping_rig_init(&f->rig, dev, KRPING_RAW) : -ENOMEM;
+
+	if (!rc) {
+		rc = feed(f);
+		krping_rig_exit(&f->rig);
+	}
+	kfree(f);
+	return rc;
+}
