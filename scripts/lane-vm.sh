@@ -31,7 +31,7 @@ exec_vm() {
 	uml)
 		# its memory is a file, best in a tmpfs that is large enough
 		[ "$(df --output=avail -m /dev/shm | tail -n 1)" -lt 3000 ] || export TMPDIR=/dev/shm
-		exec setsid "$KERNEL/linux" mem="${UML_MEM:-2G}" ncpus=2 seccomp=on con=null con0=null,fd:1 ssl=null \
+		exec setsid "$KERNEL/linux" mem="${UML_MEM:-4G}" ncpus=2 seccomp=on con=null con0=null,fd:1 ssl=null \
 			root=none rootfstype=hostfs "rootflags=$TREE" ro init=/sbin/herald-init \
 			herald.overlay "herald.job=hostfs:$2" loglevel=4 panic=-1
 		;;
