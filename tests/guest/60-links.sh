@@ -96,7 +96,7 @@ busy() {
 	busy_pid=$!
 	wait_until in_use "$1"
 }
-in_use() { rdma resource show qp dev "$1" | grep -q 'type RC'; }
+in_use() { rdma resource show qp link "$1/1" | grep -q 'type RC'; }
 end_busy() {
 	kill -KILL $busy_pid 2>/dev/null
 	wait $busy_pid 2>/dev/null
@@ -104,14 +104,14 @@ end_busy() {
 }
 
 # CASES 49, 50: in use, and deleted all the same, soon.
-deleted_in_use() {
+deleted_in_use() { rdma resource show qp link "$1/1" | grep -q 'type RC'; }
 	local rc=0
 	link_add l0 dum0 && busy l0 || return 1
 	timeout $((10 * FACTOR)) rdma link del l0 || rc=$?
 	end_busy
 	[ $rc = 0 ] && gone l0
 }
-unregistered_in_use() {
+unregistered_in_use() { rdma resource show qp link "$1/1" | grep -q 'type RC'; }
 	ip link add un0 type dummy && ip addr add 10.7.0.1/24 dev un0 && ip link set un0 up && link_add l0 un0 && busy l0 || return 1
 	timeout $((10 * FACTOR)) ip link del un0
 	local rc=$?
