@@ -150,7 +150,7 @@ protected:
 		for (int seed = 1; seed <= children; seed++) {
 			SCOPED_TRACE("seed " + std::to_string(seed));
 			Child child([&](int, int) { return hostile([&] { body(seed, each); }); });
-			int status = child.wait(each + patience());
+			int status = child.wait(each * 5);
 
 			EXPECT_NE(status, kNoRings) << "there were no rings to spoil";
 			if (status < 0) {
