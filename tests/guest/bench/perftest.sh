@@ -40,38 +40,31 @@ perftest_pair() {
 	return $rc
 }
 
-# The last row of a report: `VALUE UNIT`; bandwidth and rate are averages, latency the median.
+# The last row of a report: `VALUE UNIT`; bandwidth and rate are averages, latency the median. It is 0 or
+# infinite, and no value, if perftest could not find out how fast its clock runs, as happens on a busy machine.
 report_value() { # TEST SIZE
 	awk -v test="$1" -v size="$2" '
 		$1 == size && NF >= 5 { average = $4; rate = $5; typical = $5 }
 		END {
-			if (rate == "") exit 1
-			if (test ~ /_bw/) print average, "MiB/s"
-			else if (test ~ /_rate/) print rate, "M/s"
-			else print typical, "us"
+			value = test ~ /_bw/ ? average : test ~ /_rate/ ? rate : typical
+			if (value !~ /^[0-9.]+$/ || value == 0) exit 1
+			print value, test ~ /_bw/ ? "MiB/s" : test ~ /_rate/ ? "M/s" : "us"
 		}'
 }
 
 # run_test DEVICE LINE MESSAGES: prints `VALUE UNIT`, or why there is none. Three tries, since connecting may fail for
 # perftest's own reasons.
 run_test() {
-	local name size program report log try
+	local name size program log
 	IFS=$'\t' read -r name size _ program <<<"$2"
 	log=$RESULTS/bench.$1.$name.log
-	for ((try = 1; ; try++)); do
+	for _ in 1 2 3; do
 		# shellcheck disable=SC2086 # a program and its options
-		perftest_pair "$1" "$size" "$3" $program >"$log" && break
-		[ $try -lt 3 ] || {
-			grep -v '^[ -]*$' "$log" | tail -n 2 | tr '\n' ' '
-			return 1
-		}
+		perftest_pair "$1" "$size" "$3" $program >"$log" && report_value "$name" "$size" <"$log" && return
 		BENCH_PORT=$((BENCH_PORT + 1))
 	done
-	report=$(report_value "$name" "$size" <"$log") || {
-		echo "no row for size $size in the report"
-		return 1
-	}
-	echo "$report"
+	grep -v '^[ -]*$' "$log" | tail -n 2 | tr '\n' ' '
+	return 1
 }
 
 # calibrate DEVICE LINE: a first run, short, says how many messages fill the time; it counts for nothing else.
