@@ -47,6 +47,14 @@ void herald_cq_free(struct ibv_cq_ex *handle) noexcept
 	discard(&cq);
 }
 
+bool herald_cq_in_use(struct ibv_cq *handle) noexcept
+{
+	Cq &cq = Cq::of(handle);
+	Guard guard(cq.lock);
+
+	return cq.users;
+}
+
 /* ------------------------------------------------------------ resizing -- */
 
 int herald_cq_resize_begin(struct ibv_cq *handle) noexcept
@@ -124,6 +132,8 @@ int herald_req_notify_cq(struct ibv_cq *handle, int solicited_only) noexcept
 
 void Cq::purge(uint32_t qpn) noexcept
 {
+	Guard guard(lock);
+
 	ring.purge(qpn, [this](const herald_cqe &cqe, uint32_t index) noexcept {
 		if (cqe.queue != HERALD_CQE_SQ)
 			return;

@@ -49,6 +49,9 @@ struct ibv_cq_ex *herald_cq_new(bool single_threaded) HERALD_NOEXCEPT;
 int herald_cq_map(struct ibv_cq_ex *cq, int fd, const struct herald_ring_info *info) HERALD_NOEXCEPT;
 void herald_cq_free(struct ibv_cq_ex *cq) HERALD_NOEXCEPT;
 
+/* Is it a QP's?  The kernel knows, too, and refuses to destroy it, as long as there is a device. */
+bool herald_cq_in_use(struct ibv_cq *cq) HERALD_NOEXCEPT;
+
 /* wc_flags that ibv_create_cq_ex may ask for, and the readers for those it did ask for. */
 bool herald_cq_ex_supports(uint64_t wc_flags) HERALD_NOEXCEPT;
 void herald_cq_set_ex(struct ibv_cq_ex *cq, uint64_t wc_flags) HERALD_NOEXCEPT;

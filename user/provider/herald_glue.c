@@ -301,8 +301,11 @@ static int resize_cq(struct ibv_cq *cq, int cqe)
 
 static int destroy_cq(struct ibv_cq *cq)
 {
-	int ret = destroyed(ibv_cmd_destroy_cq(cq));
+	int ret = ibv_cmd_destroy_cq(cq);
 
+	if (ret == EIO && herald_cq_in_use(cq))
+		return EBUSY;
+	ret = destroyed(ret);
 	if (!ret)
 		herald_cq_free((struct ibv_cq_ex *)cq);
 	return ret;
@@ -404,17 +407,23 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	bool with_ops = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	uint32_t mask = attr->comp_mask;
+	bool with_ops = mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	struct verbs_qp *vqp;
 	struct ibv_qp *qp;
 
-	if (!check_comp_mask(attr->comp_mask, IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+	if (!check_comp_mask(mask,
+			     IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ||
+	    ((mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags))
 		return fail(EOPNOTSUPP);
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD))
+	if (!(mask & IBV_QP_INIT_ATTR_PD))
 		return fail(EINVAL);
 	if (with_ops && (attr->send_ops_flags & ~herald_qp_ex_ops(attr->qp_type)))
 		return fail(EOPNOTSUPP);
+	/* no flags is what the command without them says; it does not take the bit */
+	attr->comp_mask &= ~(uint32_t)IBV_QP_INIT_ATTR_CREATE_FLAGS;
 	qp = make_qp(context, attr);
+	attr->comp_mask = mask;
 	if (qp && with_ops) {
 		vqp = container_of(qp, struct verbs_qp, qp);
 		herald_qp_set_ex(&vqp->qp_ex, attr->send_ops_flags);

@@ -29,7 +29,8 @@ struct RetiredRing {
 };
 
 /*
- * @lock protects the ring's consumer side and arming, @current and @senders.
+ * @lock protects the ring's consumer side and arming, @current, @senders and
+ * @users.
  * It may be held from start_poll to end_poll, while the application posts: so
  * it comes before the locks of QPs, and nothing may take it under one of them.
  */
@@ -47,6 +48,7 @@ struct Cq {
 	Lock lock;
 	const herald_cqe *current = nullptr; /* between start_poll and end_poll */
 	Qp *senders = nullptr;               /* QPs whose send CQ this is */
+	uint32_t users = 0;                  /* QPs that complete here, once for each of their queues */
 	Mapping mapping;
 	RetiredRing *retired = nullptr; /* the first one is spare while a resize is under way */
 };
@@ -63,6 +65,7 @@ struct Qp {
 	static Qp &of(ibv_qp_ex *handle) noexcept { return *reinterpret_cast<Qp *>(handle); }
 
 	Cq &send_cq() noexcept { return Cq::of(verbs.ex.qp_base.send_cq); }
+	Cq &recv_cq() noexcept { return Cq::of(verbs.ex.qp_base.recv_cq); }
 	bool may_post_send() const noexcept { return state.load(std::memory_order_relaxed) >= IBV_QPS_RTS; }
 	bool may_post_recv() const noexcept { return state.load(std::memory_order_relaxed) != IBV_QPS_RESET; }
 

@@ -45,16 +45,40 @@ static int map_rq(Qp &qp, int fd, const herald_ring_info &info, const ibv_qp_cap
 	return 0;
 }
 
-static void link_sender(Qp &qp) noexcept
+static void link_cqs(Qp &qp) noexcept
 {
-	Cq &cq = qp.send_cq();
+	{
+		Cq &cq = qp.send_cq();
+		Guard guard(cq.lock);
+
+		qp.next_sender = cq.senders;
+		qp.sender_link = &cq.senders;
+		if (cq.senders)
+			cq.senders->sender_link = &qp.next_sender;
+		cq.senders = &qp;
+		cq.users++;
+	}
+	Cq &cq = qp.recv_cq();
 	Guard guard(cq.lock);
 
-	qp.next_sender = cq.senders;
-	qp.sender_link = &cq.senders;
-	if (cq.senders)
-		cq.senders->sender_link = &qp.next_sender;
-	cq.senders = &qp;
+	cq.users++;
+}
+
+static void unlink_cqs(Qp &qp) noexcept
+{
+	{
+		Cq &cq = qp.send_cq();
+		Guard guard(cq.lock);
+
+		*qp.sender_link = qp.next_sender;
+		if (qp.next_sender)
+			qp.next_sender->sender_link = qp.sender_link;
+		cq.users--;
+	}
+	Cq &cq = qp.recv_cq();
+	Guard guard(cq.lock);
+
+	cq.users--;
 }
 
 int herald_qp_map(struct ibv_qp_ex *handle, const struct herald_create_qp_resp *resp,
@@ -71,40 +95,29 @@ int herald_qp_map(struct ibv_qp_ex *handle, const struct herald_create_qp_resp *
 	if (!error && !ibv.srq && (resp->rq.depth || cap->max_recv_wr))
 		error = map_rq(qp, fd, resp->rq, *cap);
 	if (!error)
-		link_sender(qp);
+		link_cqs(qp);
 	return error;
 }
 
 /* The QP makes no completions any more: remove those that are left. */
-static void purge_cqs(Qp &qp, bool unlink) noexcept
+static void purge_cqs(Qp &qp) noexcept
 {
-	const ibv_qp &ibv = qp.verbs.ex.qp_base;
+	const uint32_t qpn = qp.verbs.ex.qp_base.qp_num;
+	Cq &send_cq = qp.send_cq(), &recv_cq = qp.recv_cq();
 
-	{
-		Cq &cq = qp.send_cq();
-		Guard guard(cq.lock);
-
-		if (unlink) {
-			*qp.sender_link = qp.next_sender;
-			if (qp.next_sender)
-				qp.next_sender->sender_link = qp.sender_link;
-		}
-		cq.purge(ibv.qp_num);
-	}
-	if (ibv.recv_cq != ibv.send_cq) {
-		Cq &cq = Cq::of(ibv.recv_cq);
-		Guard guard(cq.lock);
-
-		cq.purge(ibv.qp_num);
-	}
+	send_cq.purge(qpn);
+	if (&recv_cq != &send_cq)
+		recv_cq.purge(qpn);
 }
 
 void herald_qp_free(struct ibv_qp *handle) noexcept
 {
 	Qp &qp = Qp::of(handle);
 
-	if (qp.sender_link)
-		purge_cqs(qp, true);
+	if (qp.sender_link) {
+		purge_cqs(qp);
+		unlink_cqs(qp);
+	}
 	discard(&qp);
 }
 
@@ -135,7 +148,7 @@ void herald_qp_reset_end(struct ibv_qp *handle, bool done) noexcept
 	qp.rq_lock.unlock();
 	qp.sq_lock.unlock();
 	if (done)
-		purge_cqs(qp, false);
+		purge_cqs(qp);
 }
 
 /* ------------------------------------------------------------- posting -- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* Polling, arming and removal, against a kernel that follows the ABI. */
 #include <atomic>
-#include <set>
+#include <chrono>
 #include <thread>
 
 #include "cq_ring.h"
@@ -189,21 +189,21 @@ TEST_F(CqRingTest, SequenceNumbersWrap)
  */
 TEST_F(CqRingTest, NoWakeUpIsLost)
 {
-	constexpr uint64_t rounds = 200000;
+	const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
 	std::atomic<uint64_t> events = 0, polled = 0;
-	std::thread kernel([&] {
-		for (uint64_t i = 0; i < rounds; i++) {
+	std::jthread kernel([&](std::stop_token stop) {
+		for (uint64_t i = 0; !stop.stop_requested(); i++) {
 			for (uint64_t spin = i % 7; spin--;)
-				__builtin_ia32_pause();
+				std::atomic_signal_fence(std::memory_order_seq_cst);
 			if (publish(i, i & 1))
 				events.fetch_add(1);
-			while (polled.load() <= i)
+			while (polled.load() <= i && !stop.stop_requested())
 				std::this_thread::yield();
 		}
 	});
 	uint64_t taken = 0, arms = 0, next = 0;
 
-	while (next < rounds) {
+	while (std::chrono::steady_clock::now() < end) {
 		cq_.arm(arms % 3 == 2 && (next & 1));
 		arms++;
 		bool any = false;
@@ -211,18 +211,20 @@ TEST_F(CqRingTest, NoWakeUpIsLost)
 			ASSERT_EQ(uint64_t(id), next);
 			polled.store(++next);
 		}
-		if (any || next == rounds)
+		if (any)
 			continue;
-		for (uint64_t spins = 0; events.load() == taken; spins++) {
-			if (spins > 20)
-				std::this_thread::yield();
-			ASSERT_LT(spins, 100000000u) << "stuck at " << next;
+		const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+		while (events.load() == taken) {
+			ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "stuck at " << next;
+			std::this_thread::yield();
 		}
+		/* that of a completion polled before is as good: it may meet an empty queue */
 		taken++;
-		/* events of completions that were polled already are read as well */
 	}
+	kernel.request_stop();
 	kernel.join();
 	EXPECT_LE(events.load(), arms);
+	EXPECT_GT(next, 0u);
 }
 
 /* ----------------------------------------------------------- removal -- */
@@ -263,7 +265,7 @@ TEST_F(CqRingTest, PurgeOfNoneChangesNothing)
 
 TEST_F(CqRingTest, PurgeWhileTheKernelPublishes)
 {
-	constexpr uint32_t total = 100000;
+	constexpr uint32_t total = 10000;
 	std::thread kernel([&] {
 		for (uint32_t i = 0; i < total; i++) {
 			while (!kernel_.room())

@@ -135,7 +135,7 @@ TEST_F(CqTest, AResizeThatCannotBeMappedIsTheEnd)
 
 TEST_F(CqTest, ThreadsShareAndResizeUnderTraffic)
 {
-	constexpr uint32_t total = 60000;
+	constexpr uint32_t total = 10000;
 	std::atomic<uint32_t> got = 0;
 	std::atomic<uint64_t> sum = 0;
 	std::mutex kernel_lock;
@@ -259,6 +259,19 @@ TEST_F(QpEndTest, ANeighboursEndFreesNoSlots)
 	EXPECT_EQ(b.post(1), -1);
 	EXPECT_EQ(b.post(1, 0, -1, &error), 0);
 	EXPECT_EQ(error, ENOMEM);
+}
+
+TEST_F(QpEndTest, CqsKnowWhetherTheyAreInUse)
+{
+	{
+		fake::UserQp a(device_, cq_, other_, 1), b(device_, cq_, cq_, 2);
+
+		EXPECT_TRUE(herald_cq_in_use(other_.ibv()));
+		a.destroy();
+		EXPECT_FALSE(herald_cq_in_use(other_.ibv()));
+		EXPECT_TRUE(herald_cq_in_use(cq_.ibv()));
+	}
+	EXPECT_FALSE(herald_cq_in_use(cq_.ibv()));
 }
 
 TEST_F(QpEndTest, MapRefusesNonsense)

@@ -323,7 +323,7 @@ TEST_F(PostTest, Srq)
 /* Posters, a kernel that completes, and a poller: every WR comes back once, in order. */
 TEST_F(PostTest, ThreadsPostAndPoll)
 {
-	constexpr uint64_t total = 20000;
+	constexpr uint64_t total = 4000;
 	const int doorbells = open("/dev/null", O_WRONLY); /* more than the device has room for */
 	std::atomic<uint64_t> posted = 0;
 	std::atomic<bool> stop = false;
