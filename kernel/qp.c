@@ -239,12 +239,13 @@ static int make_rings(struct herald_qp *qp, const struct ib_qp_init_attr *init,
 {
 	const struct ib_qp_cap *want = &init->cap;
 	struct ib_qp_cap *cap = &qp->cap;
+	u32 stride = herald_send_stride(want->max_send_sge, want->max_inline_data);
 	int ret;
 
 	cap->max_send_sge = want->max_send_sge;
-	cap->max_inline_data = want->max_inline_data;
-	ret = herald_ring_init(&qp->sq.ring, uctx, max(want->max_send_wr, 1u),
-			       herald_send_stride(cap->max_send_sge, cap->max_inline_data));
+	/* programs are used to a little more than they asked for, and the slot has the room */
+	cap->max_inline_data = stride - HERALD_SEND_WQE_HDR;
+	ret = herald_ring_init(&qp->sq.ring, uctx, max(want->max_send_wr, 1u), stride);
 	if (ret)
 		return ret;
 	cap->max_send_wr = qp->sq.ring.depth;
