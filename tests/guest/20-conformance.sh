@@ -14,9 +14,11 @@ suites() { # FILTER
 
 # One result per case; NAME: in front of them where the suites run a second time.
 run_suites() { # DEVICE FILTER
-	local suite
+	local suite list
 	export HERALD_DEV=$1
-	for suite in $(suites "$2"); do
+	list=$(suites "$2")
+	[ -n "$list" ] || fail "suites" "no test matches $2"
+	for suite in $list; do
 		GTEST_LOG=${suite//\//-} GTEST_SECONDS=${SUITE_SECONDS:-200} gtest_run "$program" "$suite.*${3:-}"
 	done
 }

@@ -19,6 +19,8 @@ int main(int argc, char **argv)
 	::testing::InitGoogleTest(&argc, argv);
 	/* children report through pipes */
 	signal(SIGPIPE, SIG_IGN);
+	if (GTEST_FLAG_GET(list_tests))
+		return RUN_ALL_TESTS();
 	try {
 		conformance::Device dev;
 
