@@ -566,11 +566,17 @@ static void uninit_device(struct verbs_device *device)
 	free(device);
 }
 
+/* Nothing is matched by it, but libibverbs walks it for every device that has a driver_id. */
+static const struct verbs_match_ent match_table[] = {
+	{.kind = VERBS_MATCH_SENTINEL},
+};
+
 static const struct verbs_device_ops device_ops = {
 	.name = "herald",
 	.match_min_abi_version = HERALD_ABI_VERSION,
 	.match_max_abi_version = HERALD_ABI_VERSION,
 	.match_device = match_device,
+	.match_table = match_table,
 	.alloc_device = alloc_device,
 	.uninit_device = uninit_device,
 	.alloc_context = alloc_context,
