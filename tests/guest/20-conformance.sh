@@ -29,7 +29,8 @@ ip addr add 2001:db8::1/64 dev dum0 nodad
 check link_add 20 link_add conf0 dum0 || exit 1
 run_suites conf0 "${CONFORMANCE:-*}"
 check link_del 20 link_del conf0
-[ -z "${CONFORMANCE:-}" ] || exit 0
+# the other kinds of interface differ in their addresses, not by kernel: the fast lane will do
+[ -z "${CONFORMANCE:-}" ] && [ "$LANE" = uml ] || exit 0
 
 elsewhere='RcOps.*:UcTest.*:UdTest.*:McastTest.*'
 veth_pair veth0 198.51.100.1/24 veth1 198.51.100.2/24 9000
