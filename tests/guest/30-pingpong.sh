@@ -4,6 +4,7 @@
 # libibverbs' own examples: RC, UC, UD and SRQ ping-pongs, polling and with events, on several kinds of interface, over
 # IPv4 and IPv6 GIDs.
 # timeout: 400
+# lanes: uml stock
 . "$(dirname "$0")/lib.sh"
 
 iters=${ITERS:-$((500 / FACTOR + 20))}

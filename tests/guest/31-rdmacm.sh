@@ -3,6 +3,7 @@
 #
 # librdmacm's own programs: connections, datagrams, multicast, rsockets; IPv4 and IPv6.
 # timeout: 400
+# lanes: uml stock
 . "$(dirname "$0")/lib.sh"
 
 n=$((100 / FACTOR + 10))

@@ -4,6 +4,7 @@
 # perftest: every program, plain and with events, RDMA CM, SRQ, UC, UD and many QPs. Few iterations: whether it works,
 # not how fast.
 # timeout: 600
+# lanes: uml
 . "$(dirname "$0")/lib.sh"
 
 n=${ITERS:-$((200 / FACTOR + 20))}

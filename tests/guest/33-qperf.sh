@@ -3,6 +3,7 @@
 #
 # qperf: its RDMA tests.
 # timeout: 300
+# lanes: uml
 . "$(dirname "$0")/lib.sh"
 
 # its UC and UD tests use no RDMA CM and address by LID: they work on no RoCE device

@@ -3,6 +3,7 @@
 #
 # fio's rdma engine: memory and channel semantics, reads and writes.
 # timeout: 200
+# lanes: uml
 . "$(dirname "$0")/lib.sh"
 
 size=$((16 / FACTOR + 1))m

@@ -4,6 +4,7 @@
 # rdma-core's own pyverbs suite, module by module. What is skipped is listed with its reason in tests/skips/; at least
 # PYVERBS_LEAST tests have to pass.
 # timeout: 900
+# lanes: uml stock
 . "$(dirname "$0")/lib.sh"
 
 : "${PYVERBS_LEAST:=103}"

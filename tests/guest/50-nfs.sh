@@ -4,6 +4,7 @@
 # An NFS server and a client on one host, over RDMA: versions 3, 4.0 and 4.2; random file operations compared byte for
 # byte, with caches dropped, after a remount, and on the server's own side.
 # timeout: 500
+# lanes: uml stock
 . "$(dirname "$0")/lib.sh"
 
 export_dir=/run/nfs-export

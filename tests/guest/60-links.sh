@@ -4,6 +4,7 @@
 # Devices come and go: on every kind of interface, many at once; the interface renamed or unregistered under them; in
 # use when they are deleted; the module removed (CASES 48, 49, 50, 60, 87, 89).
 # timeout: 400
+# lanes: uml debug
 . "$(dirname "$0")/lib.sh"
 
 # Whatever the last check left behind must not fail this one.

@@ -3,6 +3,7 @@
 #
 # Other people's programs, killed at random: nothing is left, and the next ones work.
 # timeout: 300
+# lanes: uml debug
 . "$(dirname "$0")/lib.sh"
 
 rounds=$((15 / FACTOR + 3))

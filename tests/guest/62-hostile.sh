@@ -4,6 +4,7 @@
 # Garbage in every shared page, malformed commands, wrong keys: longer than the conformance job gives them, and as a user
 # without privileges (CASES 80) too. The kernel's log must stay clean; the lane looks.
 # timeout: 500
+# lanes: uml debug
 . "$(dirname "$0")/lib.sh"
 
 check load_modules 30 load_modules || exit 1

@@ -3,6 +3,7 @@
 #
 # A consumer in the kernel (tests/kmod): every way to poll, virtual DMA, fast registration, drain, completion events.
 # timeout: 300
+# lanes: uml debug
 . "$(dirname "$0")/lib.sh"
 
 collect() { # one result per line of KTAP
