@@ -42,7 +42,7 @@ if [ -x "$TOP/scripts/check-compat.sh" ]; then check rules/compat "$TOP/scripts/
 
 if command -v shellcheck >/dev/null; then
 	while read -r script; do
-		check "shellcheck/${script#"$TOP/"}" shellcheck -x -P "$(dirname "$script")" "$script"
+		check "shellcheck/${script#"$TOP/"}" shellcheck -x -S warning -P "$(dirname "$script")" "$script"
 	done < <(find "$TOP/scripts" "$TOP/tests/guest" "$TOP/kernel/compat" -name '*.sh' | sort)
 else
 	result SKIP shellcheck "no shellcheck"

@@ -58,7 +58,7 @@ many_connections() {
 	for i in $(seq $((20 / FACTOR + 3))); do
 		client_server_body "rping -s -a 192.0.2.1 -C 3" "rping -c -a 192.0.2.1 -C 3" || return 1
 	done
-	for i in $(seq 100); do
+	for _ in $(seq 100); do
 		after=$(rdma resource show cm0)
 		[ "$before" = "$after" ] && return 0
 		read -r -t 0.2 <> <(:) || true

@@ -16,7 +16,7 @@ pause() { read -r -t "0.$((RANDOM % 4))$((RANDOM % 10))" <> <(:) || true; }
 kill_both() { # SERVER-CMD CLIENT-CMD
 	local i server client
 	before=$(rdma resource show k0)
-	for i in $(seq $rounds); do
+	for _ in $(seq $rounds); do
 		setsid bash -c "exec $1" >/dev/null 2>&1 &
 		server=$!
 		pause
