@@ -55,7 +55,7 @@ check mckey-v4 60 mcast_body 192.0.2.1 239.1.2.3
 many_connections() {
 	local before after i
 	before=$(rdma resource show cm0)
-	for i in $(seq $((20 / FACTOR + 3))); do
+	for _ in $(seq $((20 / FACTOR + 3))); do
 		client_server_body "rping -s -a 192.0.2.1 -C 3" "rping -c -a 192.0.2.1 -C 3" || return 1
 	done
 	for _ in $(seq 100); do

@@ -14,7 +14,7 @@ settled() { [ "$(rdma resource show k0)" = "$before" ]; }
 pause() { read -r -t "0.$((RANDOM % 4))$((RANDOM % 10))" <> <(:) || true; }
 
 kill_both() { # SERVER-CMD CLIENT-CMD
-	local i server client
+	local server client
 	before=$(rdma resource show k0)
 	for _ in $(seq $rounds); do
 		setsid bash -c "exec $1" >/dev/null 2>&1 &
