@@ -53,7 +53,7 @@ check mckey-v4 60 mcast_body 192.0.2.1 239.1.2.3
 
 # CASES 70, in small: nothing is left behind by many connections.
 many_connections() {
-	local before after i
+	local before after
 	before=$(rdma resource show cm0)
 	for _ in $(seq $((20 / FACTOR + 3))); do
 		client_server_body "rping -s -a 192.0.2.1 -C 3" "rping -c -a 192.0.2.1 -C 3" || return 1

@@ -28,10 +28,13 @@ void fail_nth(unsigned int n)
 	char text[16];
 	int len = snprintf(text, sizeof(text), "%u", n);
 
-	if (pwrite(knob, text, len, 0) != len) {
-		perror("fail-nth");
-		exit(2);
+	/* the write copies from user memory too, which is one of the things that the knob makes fail: then it is spent */
+	for (int tries = 0; tries < 3; tries++) {
+		if (pwrite(knob, text, len, 0) == len)
+			return;
 	}
+	perror("fail-nth");
+	exit(2);
 }
 
 /* 0 once the n-th allocation was reached and failed */
