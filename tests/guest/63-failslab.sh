@@ -28,7 +28,7 @@ settled() { [ "$(rdma resource show f0)" = "$before" ]; }
 
 link_sweep() {
 	local n
-	for n in $(seq 1 3 600); do
+	for n in $(seq 1 9 400); do
 		fail_nth "$n" rdma link add fl0 type herald netdev dum1 >/dev/null 2>&1
 		[ ! -e /sys/class/infiniband/fl0 ] || rdma link del fl0 || return 1
 	done
