@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* Posting by the handles: what is refused, what bad_wr says, and which doorbells ring. */
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include <fcntl.h>
@@ -326,11 +327,10 @@ TEST_F(PostTest, ThreadsPostAndPoll)
 	constexpr uint64_t total = 4000;
 	const int doorbells = open("/dev/null", O_WRONLY); /* more than the device has room for */
 	std::atomic<uint64_t> posted = 0;
-	std::atomic<bool> stop = false;
 
 	device_.context()->cmd_fd = doorbells;
-	auto poster = [&] {
-		for (;;) {
+	auto poster = [&](std::stop_token stop) {
+		while (!stop.stop_requested()) {
 			const uint64_t id = posted.fetch_add(1);
 			ibv_send_wr wr = {}, *bad;
 
@@ -341,21 +341,23 @@ TEST_F(PostTest, ThreadsPostAndPoll)
 			wr.send_flags = IBV_SEND_SIGNALED;
 			while (int error = herald_post_send(qp_.ibv(), &wr, &bad)) {
 				ASSERT_EQ(error, ENOMEM);
+				if (stop.stop_requested())
+					return;
 				std::this_thread::yield();
 			}
 		}
 	};
-	std::thread one(poster), two(poster), kernel([&] {
-		while (!stop.load()) {
+	std::jthread one(poster), two(poster), kernel([&](std::stop_token stop) {
+		while (!stop.stop_requested()) {
 			while (qp_.sq.pending())
 				qp_.sq.complete_send(cq_.kernel, 1);
 			std::this_thread::yield();
 		}
 	});
+	const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
 	std::vector<bool> seen(total);
 
 	ASSERT_GE(doorbells, 0);
-
 	for (uint64_t n = 0; n < total;) {
 		ibv_wc wc[8];
 		const int got = herald_poll_cq(cq_.ibv(), 8, wc);
@@ -365,14 +367,13 @@ TEST_F(PostTest, ThreadsPostAndPoll)
 			ASSERT_FALSE(seen[wc[i].wr_id]);
 			seen[wc[i].wr_id] = true;
 		}
+		ASSERT_LT(std::chrono::steady_clock::now(), deadline) << n << " came back";
 		n += uint64_t(got);
 		if (!got)
 			std::this_thread::yield();
 	}
 	one.join();
-	two.join();
-	stop = true;
-	kernel.join();
+	two.join(); /* their last doorbells may be on the way */
 	EXPECT_EQ(cq_.poll(), -1);
 	close(doorbells);
 }
