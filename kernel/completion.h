@@ -68,7 +68,6 @@ struct herald_outcome_row {
 	u8 resp_action;		/* on RC; UC and UD responders drop the message */
 	int resp_event;		/* enum ib_event_type, or -1 */
 	u8 nak;
-	const char *clause;	/* where the specification says so */
 };
 
 /* PURE.  Never NULL: an impossible outcome gives the row of HERALD_BAD_SQ. */

@@ -45,18 +45,6 @@ static struct herald_dev *herald_device_on(struct net_device *ndev)
 	return NULL;
 }
 
-struct herald_dev *herald_device_get_by_netdev(struct net_device *ndev)
-{
-	struct herald_dev *dev;
-
-	rcu_read_lock();
-	dev = herald_device_on(ndev);
-	if (dev && !ib_device_try_get(&dev->ib))
-		dev = NULL;
-	rcu_read_unlock();
-	return dev;
-}
-
 struct net *herald_dev_net(struct herald_dev *dev)
 {
 	struct net_device *ndev = rcu_dereference(dev->ndev);

@@ -133,9 +133,6 @@ void herald_device_port_changed(struct net_device *ndev);
 /* The interface is being unregistered: so is its device, soon.  Context: RTNL held. */
 void herald_device_netdev_gone(struct net_device *ndev);
 
-/* The first device on @ndev, or NULL; a reference to be put with ib_device_put. */
-struct herald_dev *herald_device_get_by_netdev(struct net_device *ndev);
-
 /* Count one more object against a limit; false if there are @max already. */
 static inline bool herald_object_count(atomic_t *counter, int max)
 {

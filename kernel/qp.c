@@ -292,6 +292,20 @@ static void detach_cqs(struct herald_qp *qp)
 	herald_cq_detach_qp(qp->rcq, &qp->cq_node[1]);
 }
 
+/*
+ * Whoever holds a reference lets go, and no handler is or will be called.  The
+ * last thing done with a reference may have been to kick the requester, whose
+ * work item has none of its own: only after the last one is gone is it quiet.
+ */
+static void wait_until_gone(struct herald_qp *qp)
+{
+	herald_qp_put(qp);
+	wait_for_completion(&qp->gone);
+	herald_requester_stop(qp);
+	flush_work(&qp->resp.work);
+	herald_event_source_flush(&qp->events);
+}
+
 /* The object is complete; give it its number and let it be known. */
 static int introduce(struct herald_qp *qp, struct ib_udata *udata)
 {
@@ -312,9 +326,7 @@ static int introduce(struct herald_qp *qp, struct ib_udata *udata)
 	/* a CQ that overran may hold a reference already: it goes as destroy's does */
 	herald_qp_quiesce(qp, true);
 	detach_cqs(qp);
-	herald_qp_put(qp);
-	wait_for_completion(&qp->gone);
-	herald_event_source_flush(&qp->events);
+	wait_until_gone(qp);
 err_number:
 	release_number(qp);
 	return ret;
@@ -413,9 +425,7 @@ int herald_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 		herald_cq_purge(qp->rcq, qp->qpn);
 
 	/* 6. who still holds a reference lets go, and no handler is or will be called */
-	herald_qp_put(qp);
-	wait_for_completion(&qp->gone);
-	herald_event_source_flush(&qp->events);
+	wait_until_gone(qp);
 
 	/* 7. nothing points here any more */
 	free_rings(qp);

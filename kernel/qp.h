@@ -25,9 +25,8 @@ struct herald_transport_ops;
 
 enum herald_qp_event_latch {
 	HERALD_LATCH_COMM_EST	= 1 << 0,	/* raised since RTR was entered */
-	HERALD_LATCH_ERROR	= 1 << 1,	/* the event that explains ERR was raised */
-	HERALD_LATCH_LAST_WQE	= 1 << 2,
-	HERALD_LATCH_DRAINED	= 1 << 3,	/* the send queue is idle since SQD was entered */
+	HERALD_LATCH_LAST_WQE	= 1 << 1,
+	HERALD_LATCH_DRAINED	= 1 << 2,	/* the send queue is idle since SQD was entered */
 };
 
 /**
@@ -162,7 +161,7 @@ static inline unsigned int herald_qp_may(const struct herald_qp *qp)
  * Only the first call of a stay in ERR has an effect.  Sets the state and
  * kicks both engines, which flush; the caller must not own a lock.  If the
  * caller owns one of the engines, that engine flushes when the owner looks
- * again.  The event is delivered once, latched by HERALD_LATCH_ERROR.
+ * again.  The event is that of the call which entered the state.
  * Context: any; no lock held.
  */
 void herald_qp_error(struct herald_qp *qp, int event, struct herald_deferred *d);

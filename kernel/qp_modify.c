@@ -86,7 +86,6 @@ void herald_qp_error(struct herald_qp *qp, int event, struct herald_deferred *d)
 	spin_lock_irqsave(&qp->lock, flags);
 	if (!qp->dying && !qp->resetting && qp->state != IB_QPS_ERR) {
 		entered = true;
-		qp->latch |= HERALD_LATCH_ERROR;
 		set_state(qp, IB_QPS_ERR);
 		if (event >= 0)
 			herald_event_qp(qp, event, d);
@@ -288,10 +287,6 @@ static void enter(struct herald_qp *qp, const struct change *c)
 		qp->latch &= ~HERALD_LATCH_DRAINED;
 		qp->sqd_notify = (c->mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
 				 c->attr->en_sqd_async_notify;
-		break;
-	case IB_QPS_ERR:
-		/* the consumer knows why: no event explains it, now or later */
-		qp->latch |= HERALD_LATCH_ERROR;
 		break;
 	default:
 		break;

@@ -48,6 +48,7 @@ static enum herald_outcome take_recv(struct herald_qp *qp, struct herald_deferre
 	case 0:
 		return HERALD_RNR;
 	case -EBADMSG:
+		herald_count(qp->dev, HERALD_CTR_bad_recv_wqe);
 		qp->resp.recv.queue = qp->srq ? HERALD_CQE_SRQ : HERALD_CQE_RQ;
 		qp->resp.busy = true;
 		return HERALD_NAK_BAD_RECV;
@@ -192,8 +193,12 @@ static enum herald_outcome fill_recv(struct herald_qp *qp, const struct herald_r
 static enum herald_outcome do_send(struct herald_qp *qp, const struct herald_request *rq,
 				   const struct herald_opcode_row *row, struct herald_deferred *d)
 {
-	enum herald_outcome out = take_recv(qp, d);
+	enum herald_outcome out;
 
+	/* the beginning went to somebody else: this QP was reset meanwhile */
+	if (rq->offset && !qp->resp.busy)
+		return HERALD_NO_ANSWER;
+	out = take_recv(qp, d);
 	if (out == HERALD_OK)
 		out = fill_recv(qp, rq);
 	if (out != HERALD_OK || !last_piece(rq))
@@ -239,8 +244,11 @@ static enum herald_outcome do_write(struct herald_qp *qp, const struct herald_re
 	bool takes_recv = (row->traits & HERALD_OP_TAKES_RECV) && last_piece(rq);
 	enum herald_outcome out;
 
-	/* the whole range is judged by the first packet; later pieces judge again */
-	if (!rq->offset && rq->length > rq->piece && herald_span_check(&dst))
+	/*
+	 * The whole range is judged by the first packet, later pieces judge
+	 * again; and a message that may not be written takes no receive WR.
+	 */
+	if ((takes_recv || (!rq->offset && rq->length > rq->piece)) && herald_span_check(&dst))
 		return HERALD_NAK_ACCESS;
 	if (takes_recv) {
 		out = take_recv(qp, d);

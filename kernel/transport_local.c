@@ -24,7 +24,7 @@
 #include "transport.h"
 
 #define GRH_LEN			40
-#define CONTROLLED_QKEY		0x80000000u	/* use the QP's own: IBTA 10.2.5 */
+#define CONTROLLED_QKEY		0x80000000u	/* use the QP's own */
 
 static struct herald_span payload_span(struct herald_qp *qp, struct herald_op *op)
 {

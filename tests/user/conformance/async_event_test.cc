@@ -78,6 +78,23 @@ TEST_F(AsyncEvent, NoCommunicationEventInRts)
 	expect_no_async(dev);
 }
 
+/*
+ * A write that may not be made takes no receive WR, though it carries immediate data: that WR is flushed with the rest,
+ * and the event alone tells of the violation.
+ */
+TEST_F(AsyncEvent, AccessErrorTakesNoReceiveWr)
+{
+	Pair p = make_pair();
+	uint32_t bad = p.b.mem.mr->rkey ^ 0x30;
+
+	recv(p.b, p.b.mem, 0, 64, 1);
+	Send(IBV_WR_RDMA_WRITE_WITH_IMM, 2).from(p.a.mem, 0, 8).to(p.b.mem.addr(), bad).post(p.a);
+	expect_wc(p.a.scq, IBV_WC_REM_ACCESS_ERR, 2);
+	expect_wc(p.b.rcq, IBV_WC_WR_FLUSH_ERR, 1);
+	expect_async(dev, IBV_EVENT_QP_ACCESS_ERR, p.b.qp.get());
+	expect_no_async(dev);
+}
+
 /* Once per transition to ERR, however many bad requests follow. */
 TEST_F(AsyncEvent, OneAccessErrorPerTransition)
 {
