@@ -40,9 +40,10 @@ trap 'stop_step; exit 143' TERM
 # step WHAT LOG CMD...: CMD (a command or function) with its output in LOG. A line every 15 s says how long it has
 # been running and what it printed last; if it fails, the end of the log is shown and the script's own status is 1.
 step() {
-	local what=$1 log=$2 start=$SECONDS rc='' last pipe
+	local what=$1 log=$2 start=$SECONDS rc last pipe
 	shift 2
 	mkdir -p "$(dirname "$log")"
+	rm -f "$log.status"
 	say "$what"
 	exec {pipe}<> <(:)
 	set -m
@@ -53,22 +54,23 @@ step() {
 			set -e
 			"$@"
 		) >"$log" 2>&1 </dev/null
-		echo $? >&"$pipe"
+		echo $? >"$log.status"
+		# one byte: a read that times out in the middle of a line has lost its beginning
+		echo >&"$pipe"
 	) &
 	STEP_PGID=$!
 	set +m
-	until read -r -t 15 rc <&"$pipe"; do
+	until read -r -t 15 <&"$pipe"; do
 		last=$(tail -n 1 "$log" 2>/dev/null | tr -cd '[:print:]' | cut -c 1-90)
 		printf '   %4ds %s: %s\n' $((SECONDS - start)) "$what" "$last" >&2
 		# its reporter may have been killed between two looks
-		kill -0 "$STEP_PGID" 2>/dev/null || {
-			read -r -t 1 rc <&"$pipe" || rc=137
-			break
-		}
+		kill -0 "$STEP_PGID" 2>/dev/null || break
 	done
 	exec {pipe}>&-
 	wait "$STEP_PGID" 2>/dev/null || true
 	STEP_PGID=
+	rc=$(cat "$log.status" 2>/dev/null || echo 137)
+	rm -f "$log.status"
 	if [ "$rc" != 0 ]; then
 		printf '%s\n' "--- end of $log" >&2
 		tail -n "${STEP_TAIL:-40}" "$log" >&2
