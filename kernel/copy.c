@@ -54,7 +54,7 @@ static int hold_key(const struct herald_span *span, u32 key, u64 addr, u64 len,
 		return 0;
 	}
 	rcu_read_lock();
-	entry = xa_load(&qp->dev->keys, key >> 8);
+	entry = herald_key_find(qp->dev, key >> 8);
 	mr = herald_key_region(entry);
 	if (likely(mr))
 		ret = hold_region(mr, span, key, addr, len, hold);
@@ -94,124 +94,106 @@ int herald_span_check(const struct herald_span *span)
 	return 0;
 }
 
-/* ---------------------------------------------------------------- iteration -- */
+/* ------------------------------------------------------------------ cursors -- */
 
-/*
- * One end of a copy: the memory that is held, and a cursor in it.
- *
- * mem[i] belongs to span->sge[first + i].  Only a span with one SGE can go
- * through a window (a peer names one key), hence one win and one bias.
- */
-struct copy_end {
-	const struct herald_span *span;
-	struct herald_window *win;
-	u64 bias;
-	u8 *va;			/* the cursor */
-	u64 run;		/* bytes there without a gap */
-	u64 off;		/* bytes of sge[first + at] before va + run */
-	u32 first;
-	u32 held;
-	u32 at;
-	struct herald_mem *mem[HERALD_MAX_SGE];
-};
-
-static void end_release(struct copy_end *e)
+void herald_cursor_close(struct herald_cursor *c)
 {
-	u32 i;
-
-	for (i = 0; i < e->held; i++)
-		if (e->mem[i])
-			herald_mem_put(e->mem[i]);
-	if (unlikely(e->win))
-		herald_window_put(e->win);
+	while (c->held) {
+		c->held--;
+		if (c->mem[c->held])
+			herald_mem_put(c->mem[c->held]);
+	}
+	if (unlikely(c->win)) {
+		herald_window_put(c->win);
+		c->win = NULL;
+	}
 }
 
 /* Hold the SGEs in which @len bytes from the cursor lie. */
-static int end_hold_sges(struct copy_end *e, u64 len)
+static int hold_sges(struct herald_cursor *c, u64 len)
 {
-	const struct herald_span *span = e->span;
+	const struct herald_span *span = c->span;
 	struct herald_hold hold;
-	u64 off = e->off;
+	u64 off = c->off;
 	u32 i;
 
-	for (i = e->first; len && i < span->nsge; i++) {
+	for (i = c->first; len && i < span->nsge; i++) {
 		const struct herald_sge *sge = &span->sge[i];
 		u64 n = min_t(u64, sge->length - off, len);
 
-		e->mem[e->held] = NULL;
+		c->mem[c->held] = NULL;
 		if (n) {
 			if (hold_key(span, sge->lkey, sge->addr + off, n, &hold))
 				return -EACCES;
-			e->mem[e->held] = hold.mem;
-			e->bias = hold.bias;
-			e->win = hold.win;
+			c->mem[c->held] = hold.mem;
+			c->bias = hold.bias;
+			c->win = hold.win;
 		}
-		e->held++;
+		c->held++;
 		len -= n;
 		off = 0;
 	}
 	return len ? -EACCES : 0;
 }
 
-/* Put the cursor @off bytes into @span and hold the @len bytes there.  0 or -EACCES. */
-static int end_init(struct copy_end *e, const struct herald_span *span, u64 off, u64 len)
+int herald_cursor_open(struct herald_cursor *c, const struct herald_span *span, u64 off, u64 len)
 {
-	e->span = span;
-	e->win = NULL;
-	e->held = 0;
-	e->first = 0;
-	e->at = 0;
-	e->run = 0;
+	c->span = span;
+	c->win = NULL;
+	c->held = 0;
+	c->first = 0;
+	c->at = 0;
+	c->run = 0;
 	if (!herald_range_inside(off, len, 0, span->length))
 		return -EACCES;
 	if (span->linear) {
-		e->va = span->linear + off;
-		e->run = span->length - off;
+		c->va = span->linear + off;
+		c->run = span->length - off;
 		return 0;
 	}
 	if (span->nsge > HERALD_MAX_SGE || (span->remote && span->nsge > 1))
 		return -EACCES;
-	while (e->first < span->nsge && off >= span->sge[e->first].length)
-		off -= span->sge[e->first++].length;
-	e->off = off;
-	if (end_hold_sges(e, len)) {
-		end_release(e);
+	while (c->first < span->nsge && off >= span->sge[c->first].length)
+		off -= span->sge[c->first++].length;
+	c->off = off;
+	if (unlikely(hold_sges(c, len))) {
+		herald_cursor_close(c);
 		return -EACCES;
 	}
 	return 0;
 }
 
-/* Find the next run.  There is one: the caller moves no more than it holds. */
-static void end_next(struct copy_end *e)
+/* Find the next run.  There is one: nobody moves more than he opened. */
+static void next_run(struct herald_cursor *c)
 {
-	const struct herald_sge *sge = &e->span->sge[e->first + e->at];
+	const struct herald_sge *sge = &c->span->sge[c->first + c->at];
 	struct herald_mem *mem;
 	u64 addr, left;
 
-	while (e->off == sge->length) {
-		e->at++;
-		e->off = 0;
+	while (c->off == sge->length) {
+		c->at++;
+		c->off = 0;
 		sge++;
 	}
-	mem = e->mem[e->at];
-	addr = sge->addr + e->off;
-	left = sge->length - e->off;
+	mem = c->mem[c->at];
+	addr = sge->addr + c->off;
+	left = sge->length - c->off;
 	if (mem) {
-		u64 bias = e->win ? e->bias : -mem->iova;
+		u64 bias = c->win ? c->bias : -mem->iova;
 
-		e->va = herald_mem_run(mem, addr + bias, &e->run);
-		e->run = min(e->run, left);
+		c->va = herald_mem_run(mem, addr + bias, &c->run);
+		c->run = min(c->run, left);
 	} else {
-		e->va = (u8 *)(uintptr_t)addr;
-		e->run = left;
+		c->va = (u8 *)(uintptr_t)addr;
+		c->run = left;
 	}
-	e->off += e->run;
+	c->off += c->run;
 }
 
-static void end_advance(struct copy_end *e, u64 n)
+static void advance(struct herald_cursor *c, u64 n)
 {
-	e->va += n;
-	e->run -= n;
+	c->va += n;
+	c->run -= n;
 }
 
 /* The same memory may be at both ends, and the ends may overlap. */
@@ -223,42 +205,42 @@ static void move(u8 *dst, const u8 *src, size_t n)
 		memcpy(dst, src, n);
 }
 
-static void move_all(struct copy_end *dst, struct copy_end *src, u32 len)
+void herald_cursor_move(struct herald_cursor *dst, struct herald_cursor *src, u32 len)
 {
-	while (len) {
-		u32 n = len;
+	const struct herald_qp *qp = dst->span->qp ?: src->span->qp;
+	u32 left = len, n;
 
+	while (left) {
 		if (!dst->run)
-			end_next(dst);
+			next_run(dst);
 		if (!src->run)
-			end_next(src);
-		n = min3((u64)n, dst->run, src->run);
+			next_run(src);
+		n = min3((u64)left, dst->run, src->run);
 		move(dst->va, src->va, n);
-		end_advance(dst, n);
-		end_advance(src, n);
-		len -= n;
+		advance(dst, n);
+		advance(src, n);
+		left -= n;
 	}
+	if (qp)
+		herald_count_add(qp->dev, HERALD_CTR_bytes_moved, len);
 }
 
 enum herald_copy_result herald_copy(const struct herald_span *dst, u64 dst_off,
 				    const struct herald_span *src, u64 src_off, u32 len)
 {
-	const struct herald_qp *qp = dst->qp ?: src->qp;
-	struct copy_end to, from;
+	struct herald_cursor to __uninitialized, from __uninitialized;
 
 	if (!len)
 		return HERALD_COPY_OK;
-	if (unlikely(end_init(&from, src, src_off, len)))
+	if (unlikely(herald_cursor_open(&from, src, src_off, len)))
 		return HERALD_COPY_SRC;
-	if (unlikely(end_init(&to, dst, dst_off, len))) {
-		end_release(&from);
+	if (unlikely(herald_cursor_open(&to, dst, dst_off, len))) {
+		herald_cursor_close(&from);
 		return HERALD_COPY_DST;
 	}
-	move_all(&to, &from, len);
-	end_release(&to);
-	end_release(&from);
-	if (qp)
-		herald_count_add(qp->dev, HERALD_CTR_bytes_moved, len);
+	herald_cursor_move(&to, &from, len);
+	herald_cursor_close(&to);
+	herald_cursor_close(&from);
 	return HERALD_COPY_OK;
 }
 
@@ -287,18 +269,18 @@ enum herald_outcome herald_atomic(const struct herald_span *target, int opcode, 
 				  u64 swap, u64 *old)
 {
 	enum herald_outcome out = HERALD_NAK_INV_REQ;
-	struct copy_end e;
+	struct herald_cursor c __uninitialized;
 
 	if (target->linear || !target->nsge || target->length != sizeof(u64) ||
 	    !IS_ALIGNED(target->sge->addr, sizeof(u64)))
 		return HERALD_NAK_INV_REQ;
-	if (end_init(&e, target, 0, sizeof(u64)))
+	if (herald_cursor_open(&c, target, 0, sizeof(u64)))
 		return HERALD_NAK_ACCESS;
-	end_next(&e);
+	next_run(&c);
 	/* A zero based address is aligned where its memory need not be. */
-	if (e.run >= sizeof(u64) && IS_ALIGNED((uintptr_t)e.va, sizeof(u64)))
-		out = do_atomic((u64 *)e.va, opcode, operand, swap, old);
-	end_release(&e);
+	if (c.run >= sizeof(u64) && IS_ALIGNED((uintptr_t)c.va, sizeof(u64)))
+		out = do_atomic((u64 *)c.va, opcode, operand, swap, old);
+	herald_cursor_close(&c);
 	return out;
 }
 
@@ -313,7 +295,7 @@ static int key_extent(struct herald_dev *dev, u32 key, u64 *addr, u64 *len)
 	int ret = -EACCES;
 
 	rcu_read_lock();
-	entry = xa_load(&dev->keys, key >> 8);
+	entry = herald_key_find(dev, key >> 8);
 	mr = herald_key_region(entry);
 	mem = mr ? herald_mr_get_mem(mr, key) : NULL;
 	if (mem) {

@@ -18,6 +18,7 @@
 #include <rdma/ib_user_verbs.h>
 
 #include "device.h"
+#include "doorbell.h"
 #include "event.h"
 #include "mr.h"
 
@@ -209,9 +210,7 @@ static void herald_device_init_ib(struct herald_dev *dev, struct net_device *nde
 	ibdev->num_comp_vectors = num_possible_cpus();
 	ibdev->local_dma_lkey = 0;
 	strscpy(ibdev->node_desc, "herald", sizeof(ibdev->node_desc));
-	/* What processes use of the commands that are off by default: the doorbells. */
-	ibdev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_POST_SEND) |
-				  BIT_ULL(IB_USER_VERBS_CMD_POST_RECV);
+	ibdev->driver_def = herald_uapi_definitions;
 
 	ib_set_device_ops(ibdev, &herald_dev_ops);
 	ib_set_device_ops(ibdev, &herald_compat_ops);

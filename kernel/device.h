@@ -14,6 +14,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "counters.h"
+#include "hints.h"
 #include "limits.h"
 
 struct herald_qp;
@@ -40,6 +41,7 @@ struct herald_gid_slot {
  *	need no reference
  * @reap: frees what RCU readers may still see
  * @keys: memory keys: index (key >> 8) to struct herald_key, see mr.h
+ * @key_hints: in front of @keys
  * @next_key: where to look for a free index next (protected by the lock of @keys)
  * @key_seq: variant of the last key that was made
  * @ahs: AH number to struct herald_ah, for a process's WQEs
@@ -60,6 +62,7 @@ struct herald_dev {
 	struct work_struct reap;
 
 	struct xarray keys;
+	struct herald_hints key_hints;
 	u32 next_key;
 	atomic_t key_seq;
 	struct xarray ahs;

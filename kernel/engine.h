@@ -6,7 +6,8 @@
  * the owner may copy data, complete work and run completion handlers, and it
  * may hand the engine over to a work item without letting go of it.  Whoever
  * finds it owned leaves a kick and goes away; the owner looks again before it
- * lets go.
+ * lets go.  Taking a free engine and letting go of one that nobody asked for
+ * meanwhile is one atomic operation each.
  */
 #ifndef HERALD_ENGINE_H
 #define HERALD_ENGINE_H
@@ -15,7 +16,8 @@
 #include <linux/wait_bit.h>
 
 #define HERALD_ENGINE_RUN	1
-#define HERALD_ENGINE_KICK	2
+#define HERALD_ENGINE_KICK	2	/* only with RUN: look again */
+#define HERALD_ENGINE_WAIT	4	/* only with RUN: somebody sleeps until it is free */
 
 struct herald_engine {
 	atomic_t word;
@@ -27,36 +29,37 @@ static inline void herald_engine_init(struct herald_engine *e)
 }
 
 /**
- * herald_engine_kick - ask for the engine to run
- * @e: the engine
- *
- * Return: true if the caller now owns it and must run it; false if somebody
- * else owns it, who will see the kick before letting go.
- * Context: any.
- */
-static inline bool herald_engine_kick(struct herald_engine *e)
-{
-	int old = atomic_fetch_or(HERALD_ENGINE_RUN | HERALD_ENGINE_KICK, &e->word);
-
-	return !(old & HERALD_ENGINE_RUN);
-}
-
-/**
  * herald_engine_try - own the engine if nobody does, without leaving a kick
  * @e: the engine
  *
- * Return: true if the caller now owns it.
+ * Return: true if the caller now owns it; what others did before they let go,
+ * or before they failed to get it, is seen.
  * Context: any.
  */
 static inline bool herald_engine_try(struct herald_engine *e)
 {
-	return atomic_cmpxchg_acquire(&e->word, 0, HERALD_ENGINE_RUN) == 0;
+	return atomic_cmpxchg(&e->word, 0, HERALD_ENGINE_RUN) == 0;
 }
 
-/* The owner is about to look at all there is to do.  Context: any; owner only. */
-static inline void herald_engine_clear_kick(struct herald_engine *e)
+/**
+ * herald_engine_kick - ask for the engine to run
+ * @e: the engine
+ *
+ * Return: true if the caller now owns it and must look at all there is to do;
+ * false if somebody else owns it, who will look after this before letting go.
+ * Context: any.
+ */
+static inline bool herald_engine_kick(struct herald_engine *e)
 {
-	atomic_fetch_andnot(HERALD_ENGINE_KICK, &e->word);
+	int old;
+
+	while (!herald_engine_try(e)) {
+		old = atomic_read(&e->word);
+		if ((old & HERALD_ENGINE_RUN) &&
+		    atomic_try_cmpxchg(&e->word, &old, old | HERALD_ENGINE_KICK))
+			return false;
+	}
+	return true;
 }
 
 /**
@@ -64,27 +67,56 @@ static inline void herald_engine_clear_kick(struct herald_engine *e)
  * @e: the engine
  *
  * Return: true if it is no longer the caller's; false if there was a kick: the
- * caller still owns it and must look again.
+ * caller still owns it and must look at all there is to do, once more.
  * Context: any; owner only.
  */
 static inline bool herald_engine_release(struct herald_engine *e)
 {
-	if (atomic_cmpxchg_release(&e->word, HERALD_ENGINE_RUN, 0) != HERALD_ENGINE_RUN)
-		return false;
+	int old = HERALD_ENGINE_RUN;
+
+	if (likely(atomic_try_cmpxchg(&e->word, &old, 0)))
+		return true;
+	if (!(old & HERALD_ENGINE_KICK) && atomic_try_cmpxchg(&e->word, &old, 0)) {
+		/* The address is only hashed: the engine may be gone already. */
+		wake_up_var(&e->word);
+		return true;
+	}
+	atomic_andnot(HERALD_ENGINE_KICK, &e->word);
 	smp_mb__after_atomic();
-	wake_up_var(&e->word);
-	return true;
+	return false;
+}
+
+/* Is it free?  If not, whoever owns it will wake the sleepers.  Context: any. */
+static inline bool herald_engine_idle(struct herald_engine *e)
+{
+	int old = atomic_read_acquire(&e->word);
+
+	while ((old & HERALD_ENGINE_RUN) && !(old & HERALD_ENGINE_WAIT)) {
+		if (atomic_try_cmpxchg(&e->word, &old, old | HERALD_ENGINE_WAIT))
+			return false;
+	}
+	return !(old & HERALD_ENGINE_RUN);
 }
 
 /* Wait until nobody owns the engine.  Context: process, may sleep. */
 static inline void herald_engine_wait_idle(struct herald_engine *e)
 {
-	wait_var_event(&e->word, !(atomic_read(&e->word) & HERALD_ENGINE_RUN));
+	wait_var_event(&e->word, herald_engine_idle(e));
 }
 
-static inline bool herald_engine_owned(const struct herald_engine *e)
+static inline bool herald_engine_try_or_wait(struct herald_engine *e)
 {
-	return atomic_read(&e->word) & HERALD_ENGINE_RUN;
+	while (!herald_engine_try(e)) {
+		if (!herald_engine_idle(e))
+			return false;
+	}
+	return true;
+}
+
+/* Wait until nobody owns the engine, and own it.  Context: process, may sleep. */
+static inline void herald_engine_own(struct herald_engine *e)
+{
+	wait_var_event(&e->word, herald_engine_try_or_wait(e));
 }
 
 #endif /* HERALD_ENGINE_H */

@@ -181,7 +181,7 @@ static bool invalidate(struct herald_qp *qp, u32 key, bool remote)
 	bool ok = false;
 
 	rcu_read_lock();
-	entry = xa_load(&qp->dev->keys, key >> 8);
+	entry = herald_key_find(qp->dev, key >> 8);
 	mr = herald_key_region(entry);
 	win = herald_key_window(entry);
 	if (mr)
@@ -224,7 +224,7 @@ bool herald_key_quiet(struct herald_qp *qp, u32 key)
 	bool quiet = true;
 
 	rcu_read_lock();
-	entry = xa_load(&qp->dev->keys, key >> 8);
+	entry = herald_key_find(qp->dev, key >> 8);
 	mr = herald_key_region(entry);
 	win = herald_key_window(entry);
 	if (mr)

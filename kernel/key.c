@@ -25,11 +25,20 @@ int herald_key_alloc(struct herald_dev *dev, struct herald_key *key, u32 *value)
 			      &dev->next_key, GFP_KERNEL);
 	if (ret < 0)
 		return -ENOMEM;
+	herald_hint_set(&dev->key_hints, key->index, key);
 	*value = herald_key_make(key->index, atomic_inc_return(&dev->key_seq));
 	return 0;
 }
 
+struct herald_key *herald_key_find(struct herald_dev *dev, u32 index)
+{
+	struct herald_key *key = herald_hint(&dev->key_hints, index);
+
+	return likely(key && key->index == index) ? key : xa_load(&dev->keys, index);
+}
+
 void herald_key_free(struct herald_dev *dev, struct herald_key *key)
 {
+	herald_hint_clear(&dev->key_hints, key->index, key);
 	xa_erase(&dev->keys, key->index);
 }

@@ -16,6 +16,7 @@
 #include <rdma/herald-abi.h>
 
 #include "completion.h"
+#include "limits.h"
 #include "mem.h"
 
 struct herald_dev;
@@ -53,6 +54,9 @@ void herald_keys_init(struct herald_dev *dev);
 /* Enter @key, whose kind is set; @value is its first key.  0 or -ENOMEM.  May sleep. */
 int herald_key_alloc(struct herald_dev *dev, struct herald_key *key, u32 *value);
 void herald_key_free(struct herald_dev *dev, struct herald_key *key);
+
+/* What is at an index (key >> 8), or NULL.  Context: any, inside rcu_read_lock(). */
+struct herald_key *herald_key_find(struct herald_dev *dev, u32 index);
 
 /**
  * struct herald_mr - a memory region
@@ -238,6 +242,62 @@ struct herald_span {
 	int access;
 	bool remote;
 };
+
+/**
+ * struct herald_cursor - a place in a span, with the memory from there on held
+ * @span: the span
+ * @win: the window it is reached through, or NULL
+ * @bias: added to an address gives the offset in the window's memory
+ * @va: the next byte
+ * @run: bytes there without a gap
+ * @off: bytes of span->sge[@first + @at] before @va + @run
+ * @first: the SGE in which it was opened
+ * @held: how many of @mem are held
+ * @at: the SGE it is in, counted from @first
+ * @mem: what belongs to span->sge[@first + i]; NULL for the kernel's own memory
+ *
+ * Only a span with one SGE can go through a window (a peer names one key),
+ * hence one window and one bias.
+ */
+struct herald_cursor {
+	const struct herald_span *span;
+	struct herald_window *win;
+	u64 bias;
+	u8 *va;
+	u64 run;
+	u64 off;
+	u32 first;
+	u32 held;
+	u32 at;
+	struct herald_mem *mem[HERALD_MAX_SGE];
+};
+
+/**
+ * herald_cursor_open - find, check and hold a part of a span
+ * @c: the cursor
+ * @span: the span; must outlive the cursor
+ * @off: bytes to skip in it
+ * @len: bytes from there on that will be moved; 0 holds nothing
+ *
+ * Whoever withdraws a key waits for the cursors that hold its memory, so they
+ * live for no more than one piece.
+ * Return: 0 or -EACCES; then nothing is held.
+ * Context: any; no lock held.
+ */
+int herald_cursor_open(struct herald_cursor *c, const struct herald_span *span, u64 off, u64 len);
+
+/* Let go of what it holds; may be done twice.  Context: any. */
+void herald_cursor_close(struct herald_cursor *c);
+
+/**
+ * herald_cursor_move - move bytes from one cursor to the other, and both cursors on
+ * @dst: where to
+ * @src: where from
+ * @len: bytes; not more than is left of what each was opened for
+ *
+ * Context: any; no lock held; does not sleep.
+ */
+void herald_cursor_move(struct herald_cursor *dst, struct herald_cursor *src, u32 len);
 
 enum herald_copy_result {
 	HERALD_COPY_OK,

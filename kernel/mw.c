@@ -117,11 +117,11 @@ static bool try_bind(struct herald_qp *qp, const struct herald_send_wqe *wqe)
 	bool ok = false;
 
 	rcu_read_lock();
-	win = herald_key_window(xa_load(&qp->dev->keys, wqe->bind.mw_rkey >> 8));
+	win = herald_key_window(herald_key_find(qp->dev, wqe->bind.mw_rkey >> 8));
 	if (!win)
 		goto out;
 	if (wqe->bind.length) {
-		mr = herald_key_region(xa_load(&qp->dev->keys, wqe->bind.mr_lkey >> 8));
+		mr = herald_key_region(herald_key_find(qp->dev, wqe->bind.mr_lkey >> 8));
 		mem = mr ? herald_mr_get_mem(mr, wqe->bind.mr_lkey) : NULL;
 		if (!mem || !mem_allows(mem, qp, wqe))
 			goto out;

@@ -8,7 +8,7 @@
 #define UC	(1 << IB_QPT_UC)
 #define UD	(1 << IB_QPT_UD | 1 << IB_QPT_GSI)
 
-static const struct herald_opcode_row opcodes[HERALD_WR_OPCODE_MAX] = {
+const struct herald_opcode_row herald_opcodes[HERALD_WR_OPCODE_MAX] = {
 	[HERALD_WR_SEND] = {
 		.name = "SEND", .qp_types = RC | UC | UD, .kind = HERALD_KIND_SEND,
 		.traits = HERALD_OP_TAKES_RECV | HERALD_OP_MAY_INLINE,
@@ -80,14 +80,7 @@ static const struct herald_opcode_row opcodes[HERALD_WR_OPCODE_MAX] = {
 	},
 };
 
-static const struct herald_opcode_row no_opcode = { .name = "unknown" };
-
-const struct herald_opcode_row *herald_opcode(unsigned int opcode)
-{
-	if (opcode >= HERALD_WR_OPCODE_MAX || opcodes[opcode].kind == HERALD_KIND_NONE)
-		return &no_opcode;
-	return &opcodes[opcode];
-}
+const struct herald_opcode_row herald_no_opcode = { .name = "unknown" };
 
 bool herald_opcode_allowed(int qp_type, unsigned int opcode, bool user)
 {

@@ -46,8 +46,16 @@ struct herald_opcode_row {
 	u32 key_access;
 };
 
+extern const struct herald_opcode_row herald_opcodes[HERALD_WR_OPCODE_MAX];
+extern const struct herald_opcode_row herald_no_opcode;
+
 /* The row of an enum herald_wr_opcode; one of kind HERALD_KIND_NONE for any other value. */
-const struct herald_opcode_row *herald_opcode(unsigned int opcode);
+static inline const struct herald_opcode_row *herald_opcode(unsigned int opcode)
+{
+	if (opcode >= HERALD_WR_OPCODE_MAX || herald_opcodes[opcode].kind == HERALD_KIND_NONE)
+		return &herald_no_opcode;
+	return &herald_opcodes[opcode];
+}
 
 /* May a QP of this type post it?  @user: from a process's ring. */
 bool herald_opcode_allowed(int qp_type, unsigned int opcode, bool user);

@@ -10,6 +10,7 @@
 #include <linux/workqueue.h>
 
 #include "device.h"
+#include "doorbell.h"
 #include "notify.h"
 #include "qp.h"
 #include "requester.h"
@@ -60,7 +61,7 @@ void herald_qp_kick_responder(struct herald_qp *qp)
 
 /* ------------------------------------------------------------- send -- */
 
-static int ring_send_doorbell(struct herald_qp *qp)
+int herald_ring_send_doorbell(struct herald_qp *qp)
 {
 	if (!(herald_qp_may(qp) & HERALD_MAY_POST_SEND))
 		return -EINVAL;
@@ -87,15 +88,10 @@ int herald_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 	const struct ib_send_wr *first = wr, *next;
 	int ret = 0;
 
-	if (qp->user) {
-		ret = wr ? -EINVAL : ring_send_doorbell(qp);
-		if (ret)
-			*bad_wr = wr;
-		return ret;
+	if (!wr || qp->user) {
+		*bad_wr = wr;
+		return -EINVAL;
 	}
-
-	if (!wr)
-		ret = -EINVAL;
 	for (; wr; wr = next) {
 		next = wr->next;	/* once posted, it may complete and be freed */
 		ret = post_one_send(qp, wr);
@@ -123,7 +119,7 @@ static void flush_late_recv(struct herald_qp *qp)
 		herald_qp_kick_responder(qp);
 }
 
-static int ring_recv_doorbell(struct herald_qp *qp)
+int herald_ring_recv_doorbell(struct herald_qp *qp)
 {
 	if (qp->srq || !(herald_qp_may(qp) & HERALD_MAY_POST_RECV))
 		return -EINVAL;
@@ -150,15 +146,10 @@ int herald_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	const struct ib_recv_wr *first = wr, *next;
 	int ret = 0;
 
-	if (qp->user) {
-		ret = wr ? -EINVAL : ring_recv_doorbell(qp);
-		if (ret)
-			*bad_wr = wr;
-		return ret;
+	if (!wr || qp->user) {
+		*bad_wr = wr;
+		return -EINVAL;
 	}
-
-	if (!wr)
-		ret = -EINVAL;
 	for (; wr; wr = next) {
 		next = wr->next;	/* once posted, it may complete and be freed */
 		ret = post_one_recv(qp, wr);

@@ -25,6 +25,7 @@
  * start somewhere, so that they say nothing about the last boot's.
  */
 static DEFINE_XARRAY_ALLOC(qp_numbers);
+static struct herald_hints qp_hints;
 static u32 next_qpn;
 
 int herald_qp_module_init(void)
@@ -58,7 +59,9 @@ struct herald_qp *herald_qp_find(u32 qpn)
 	struct herald_qp_ref *ref;
 
 	rcu_read_lock();
-	ref = xa_load(&qp_numbers, qpn);
+	ref = herald_hint(&qp_hints, qpn);
+	if (unlikely(!ref || ref->qpn != qpn))
+		ref = xa_load(&qp_numbers, qpn);
 	if (ref && refcount_inc_not_zero(&ref->refs))
 		qp = ref->qp;
 	rcu_read_unlock();
@@ -111,6 +114,7 @@ static void release_number(struct herald_qp *qp)
 	unsigned long flags;
 
 	if (qp->type != IB_QPT_GSI) {
+		herald_hint_clear(&qp_hints, qp->qpn, qp->ref);
 		xa_erase(&qp_numbers, qp->qpn);
 		return;
 	}
@@ -127,8 +131,13 @@ static int publish_number(struct herald_qp *qp)
 	unsigned long flags;
 	int ret = 0;
 
-	if (qp->type != IB_QPT_GSI)
-		return xa_err(xa_store(&qp_numbers, qp->qpn, qp->ref, GFP_KERNEL));
+	if (qp->type != IB_QPT_GSI) {
+		qp->ref->qpn = qp->qpn;
+		ret = xa_err(xa_store(&qp_numbers, qp->qpn, qp->ref, GFP_KERNEL));
+		if (!ret)
+			herald_hint_set(&qp_hints, qp->qpn, qp->ref);
+		return ret;
+	}
 
 	spin_lock_irqsave(&dev->gsi_lock, flags);
 	if (rcu_access_pointer(dev->gsi))
@@ -206,11 +215,12 @@ static int check_udata(struct ib_udata *udata)
 }
 
 static void setup(struct herald_qp *qp, struct herald_dev *dev, const struct ib_qp_init_attr *init,
-		  bool user)
+		  struct ib_ucontext *uctx)
 {
 	qp->dev = dev;
 	qp->type = init->qp_type;
-	qp->user = user;
+	qp->user = uctx;
+	qp->uctx = uctx;
 	qp->sq_sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->scq = to_hcq(init->send_cq);
 	qp->rcq = to_hcq(init->recv_cq);
@@ -334,7 +344,7 @@ err_number:
 
 int herald_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata)
 {
-	struct herald_ucontext *uctx = NULL;
+	struct ib_ucontext *uctx = NULL;
 	struct herald_dev *dev = to_hdev(ibqp->device);
 	struct herald_qp *qp = to_hqp(ibqp);
 	int ret;
@@ -343,7 +353,7 @@ int herald_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 	if (ret)
 		return ret;
 	if (udata)
-		uctx = rdma_udata_to_drv_context(udata, struct herald_ucontext, ib);
+		uctx = &rdma_udata_to_drv_context(udata, struct herald_ucontext, ib)->ib;
 	if (!herald_object_count(&dev->num_qp, HERALD_MAX_QP))
 		return -ENOMEM;
 
@@ -351,8 +361,8 @@ int herald_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 	qp->ref = new_ref(qp);
 	if (!qp->ref)
 		goto err_count;
-	setup(qp, dev, init, udata);
-	ret = make_rings(qp, init, uctx ? &uctx->ib : NULL);
+	setup(qp, dev, init, uctx);
+	ret = make_rings(qp, init, uctx);
 	if (ret)
 		goto err_rings;
 	ret = introduce(qp, udata);

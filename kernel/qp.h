@@ -32,6 +32,7 @@ enum herald_qp_event_latch {
 /**
  * struct herald_qp_ref - what keeps a QP from going away
  * @refs: one for the object, one per user; the last one completes @qp->gone
+ * @qpn: its number
  * @qp: the QP; valid while a reference is held
  *
  * It is not part of the QP because the core frees that as soon as destroy
@@ -39,6 +40,7 @@ enum herald_qp_event_latch {
  */
 struct herald_qp_ref {
 	refcount_t refs;
+	u32 qpn;
 	struct herald_qp *qp;
 	struct rcu_head rcu;
 };
@@ -50,7 +52,7 @@ struct herald_qp_ref {
  * @qpn: unique on the host among all herald devices, but for the GSI QP's 1
  * @scq, @rcq, @srq: where it completes and receives (@srq may be NULL)
  * @sq_sig_all, @cap: as created (@cap as granted)
- * @user: its rings belong to a process
+ * @user: its rings belong to a process, whose context is @uctx
  *
  * @lock: protects what stands under "state"; irq-safe; a leaf.  Attributes are
  * written before the state that makes engines look at them.
@@ -68,6 +70,7 @@ struct herald_qp {
 	u32 qpn;
 	enum ib_qp_type type;
 	bool user;
+	struct ib_ucontext *uctx;
 	bool sq_sig_all;
 	struct ib_qp_cap cap;
 	struct herald_cq *scq, *rcq;
@@ -232,7 +235,7 @@ int herald_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, stru
 int herald_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_qp_init_attr *init);
 int herald_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
-/* post.c; for a process's QP wr is NULL: the doorbell */
+/* post.c; for kernel consumers: a process has its rings and the doorbell */
 int herald_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		     const struct ib_send_wr **bad_wr);
 int herald_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,

@@ -2,7 +2,7 @@
 /* PURE: what a QP may do in each state (IBTA vol. 1, 10.3.1). */
 #include "qp_state.h"
 
-static const unsigned int activity[] = {
+const unsigned int herald_qp_activities[IB_QPS_ERR + 1] = {
 	[IB_QPS_RESET] = 0,
 	[IB_QPS_INIT] = HERALD_MAY_POST_RECV,
 	[IB_QPS_RTR] = HERALD_MAY_POST_RECV | HERALD_MAY_RECEIVE,
@@ -17,10 +17,3 @@ static const unsigned int activity[] = {
 	[IB_QPS_ERR] = HERALD_MAY_POST_SEND | HERALD_MAY_POST_RECV | HERALD_FLUSH_SEND |
 		       HERALD_FLUSH_RECV,
 };
-
-unsigned int herald_qp_activity(int state)
-{
-	if (state < IB_QPS_RESET || state > IB_QPS_ERR)
-		return 0;
-	return activity[state];
-}

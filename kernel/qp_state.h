@@ -16,7 +16,14 @@ enum herald_activity {
 	HERALD_FLUSH_RECV	= 1 << 6,
 };
 
+extern const unsigned int herald_qp_activities[IB_QPS_ERR + 1];
+
 /* The activities permitted in @state (enum ib_qp_state); 0 for an impossible one. */
-unsigned int herald_qp_activity(int state);
+static inline unsigned int herald_qp_activity(int state)
+{
+	if (state < IB_QPS_RESET || state > IB_QPS_ERR)
+		return 0;
+	return herald_qp_activities[state];
+}
 
 #endif /* HERALD_QP_STATE_H */

@@ -284,7 +284,8 @@ static bool advance(struct herald_qp *qp, struct budget *budget, struct herald_d
 		if (!take_next(qp, d))
 			return false;
 		budget->ops--;
-		return true;
+		if (!qp->sq.busy)
+			return true;
 	}
 	if (!(may & HERALD_MAY_CONTINUE))
 		return false;
@@ -316,7 +317,6 @@ static void run(struct herald_qp *qp, enum herald_run_context ctx)
 	};
 
 	do {
-		herald_engine_clear_kick(&qp->sq.engine);
 		if (work_off(qp, &budget) == RUN_OUT_OF_BUDGET) {
 			queue_work(herald_wq, &qp->sq.work);
 			return;
@@ -367,7 +367,7 @@ void herald_requester_stop(struct herald_qp *qp)
 
 void herald_requester_reset(struct herald_qp *qp)
 {
-	wait_var_event(&qp->sq.engine.word, herald_engine_try(&qp->sq.engine));
+	herald_engine_own(&qp->sq.engine);
 	if (qp->sq.busy)
 		herald_op_put(&qp->sq.op);
 	qp->sq.busy = false;
@@ -378,5 +378,5 @@ void herald_requester_reset(struct herald_qp *qp)
 	if (qp->sq.ring.shm)
 		herald_ring_reset(&qp->sq.ring);
 	while (!herald_engine_release(&qp->sq.engine))
-		herald_engine_clear_kick(&qp->sq.engine);
+		;	/* there is nothing to look at */
 }

@@ -136,7 +136,7 @@ static enum herald_outcome fail(struct herald_qp *qp, enum herald_outcome why,
 	const struct herald_outcome_row *row = herald_outcome_row(why);
 	bool own_fault = why == HERALD_NAK_BAD_RECV || why == HERALD_NAK_BAD_RQ;
 
-	if (why == HERALD_LOC_PROT || why == HERALD_NO_ANSWER)
+	if (why == HERALD_NO_ANSWER)
 		return why;
 	if (qp->type != IB_QPT_RC && !own_fault)
 		return drop(qp, why);
@@ -152,14 +152,6 @@ static enum herald_outcome fail(struct herald_qp *qp, enum herald_outcome why,
 
 /* -------------------------------------------------------- operations -- */
 
-static enum herald_outcome from_copy(enum herald_copy_result res, enum herald_outcome src,
-				     enum herald_outcome dst)
-{
-	if (likely(res == HERALD_COPY_OK))
-		return HERALD_OK;
-	return res == HERALD_COPY_SRC ? src : dst;
-}
-
 static bool last_piece(const struct herald_request *rq)
 {
 	return rq->offset + rq->piece >= rq->length;
@@ -172,22 +164,22 @@ static enum herald_outcome fill_recv(struct herald_qp *qp, const struct herald_r
 		.sge = recv->sge, .nsge = recv->num_sge, .length = recv->length,
 		.qp = qp, .access = IB_ACCESS_LOCAL_WRITE,
 	};
+	const struct herald_span grh = { .linear = (void *)rq->grh, .length = GRH_LEN };
+	struct herald_cursor to __uninitialized, header __uninitialized;
 	u32 skip = rq->grh ? GRH_LEN : 0;
-	enum herald_copy_result res;
 
 	if (rq->length + skip > recv->length)
 		return HERALD_NAK_TOO_LONG;
-	if (skip && !rq->offset) {
-		const struct herald_span grh = { .linear = (void *)rq->grh, .length = skip };
-
-		res = herald_copy(&dst, 0, &grh, 0, skip);
-		if (res != HERALD_COPY_OK)
-			return HERALD_NAK_BAD_RECV;
-	}
-	if (!rq->piece)
+	if (!skip && !rq->piece)
 		return HERALD_OK;
-	res = herald_copy(&dst, skip + rq->offset, rq->payload, rq->offset, rq->piece);
-	return from_copy(res, HERALD_LOC_PROT, HERALD_NAK_BAD_RECV);
+	/* a datagram is one piece, behind its header */
+	if (herald_cursor_open(&to, &dst, rq->offset, skip + rq->piece))
+		return HERALD_NAK_BAD_RECV;
+	if (skip && !herald_cursor_open(&header, &grh, 0, skip))
+		herald_cursor_move(&to, &header, skip);
+	herald_cursor_move(&to, rq->payload, rq->piece);
+	herald_cursor_close(&to);
+	return HERALD_OK;
 }
 
 static enum herald_outcome do_send(struct herald_qp *qp, const struct herald_request *rq,
@@ -205,6 +197,8 @@ static enum herald_outcome do_send(struct herald_qp *qp, const struct herald_req
 		return out;
 
 	if (row->traits & HERALD_OP_INVALIDATE) {
+		/* on one host the sender may have sent out of the very memory whose key goes */
+		herald_cursor_close(rq->payload);
 		out = herald_key_invalidate_remote(qp, rq->imm_or_rkey);
 		qp->resp.invalidated = out == HERALD_OK;
 		return out;
@@ -242,6 +236,7 @@ static enum herald_outcome do_write(struct herald_qp *qp, const struct herald_re
 	struct herald_sge sge;
 	struct herald_span dst = remote_span(qp, rq, row, &sge);
 	bool takes_recv = (row->traits & HERALD_OP_TAKES_RECV) && last_piece(rq);
+	struct herald_cursor to __uninitialized;
 	enum herald_outcome out;
 
 	/*
@@ -256,10 +251,10 @@ static enum herald_outcome do_write(struct herald_qp *qp, const struct herald_re
 			return out;
 	}
 	if (rq->piece) {
-		out = from_copy(herald_copy(&dst, rq->offset, rq->payload, rq->offset, rq->piece),
-				HERALD_LOC_PROT, HERALD_NAK_ACCESS);
-		if (out != HERALD_OK)
-			return out;
+		if (herald_cursor_open(&to, &dst, rq->offset, rq->piece))
+			return HERALD_NAK_ACCESS;
+		herald_cursor_move(&to, rq->payload, rq->piece);
+		herald_cursor_close(&to);
 	}
 	if (takes_recv)
 		complete_recv_ok(qp, rq, row, d);
@@ -271,6 +266,7 @@ static enum herald_outcome do_read(struct herald_qp *qp, const struct herald_req
 {
 	struct herald_sge sge;
 	struct herald_span src = remote_span(qp, rq, row, &sge);
+	struct herald_cursor from __uninitialized;
 
 	if (!qp->attr.max_dest_rd_atomic)
 		return HERALD_NAK_INV_REQ;
@@ -278,8 +274,11 @@ static enum herald_outcome do_read(struct herald_qp *qp, const struct herald_req
 		return HERALD_OK;
 	if (!rq->offset && rq->length > rq->piece && herald_span_check(&src))
 		return HERALD_NAK_ACCESS;
-	return from_copy(herald_copy(rq->payload, rq->offset, &src, rq->offset, rq->piece),
-			 HERALD_NAK_ACCESS, HERALD_LOC_PROT);
+	if (herald_cursor_open(&from, &src, rq->offset, rq->piece))
+		return HERALD_NAK_ACCESS;
+	herald_cursor_move(rq->payload, &from, rq->piece);
+	herald_cursor_close(&from);
+	return HERALD_OK;
 }
 
 static enum herald_outcome do_atomic(struct herald_qp *qp, const struct herald_request *rq,
@@ -287,25 +286,24 @@ static enum herald_outcome do_atomic(struct herald_qp *qp, const struct herald_r
 {
 	struct herald_sge sge;
 	struct herald_span target = remote_span(qp, rq, row, &sge);
-	struct herald_span linear = { .length = sizeof(u64) };
+	u64 value = 0;
+	const struct herald_span linear = { .linear = &value, .length = sizeof(value) };
+	struct herald_cursor own __uninitialized;
 	enum herald_outcome out;
-	u64 value;
 
 	sge.length = sizeof(u64);
 	target.length = sizeof(u64);
-	linear.linear = &value;
+	herald_cursor_open(&own, &linear, 0, sizeof(value));
 	if (row->kind == HERALD_KIND_ATOMIC_WRITE) {
-		if (herald_copy(&linear, 0, rq->payload, 0, sizeof(u64)) != HERALD_COPY_OK)
-			return HERALD_LOC_PROT;
+		herald_cursor_move(&own, rq->payload, sizeof(value));
 		return herald_atomic(&target, rq->opcode, value, 0, &value);
 	}
 	if (!qp->attr.max_dest_rd_atomic)
 		return HERALD_NAK_INV_REQ;
 	out = herald_atomic(&target, rq->opcode, rq->compare_add, rq->swap, &value);
-	if (out != HERALD_OK)
-		return out;
-	return from_copy(herald_copy(rq->payload, 0, &linear, 0, sizeof(u64)),
-			 HERALD_LOC_PROT, HERALD_LOC_PROT);
+	if (out == HERALD_OK)
+		herald_cursor_move(rq->payload, &own, sizeof(value));
+	return out;
 }
 
 static enum herald_outcome do_flush(struct herald_qp *qp, const struct herald_request *rq,
@@ -452,18 +450,20 @@ static void flush(struct herald_qp *qp, struct herald_deferred *d)
 
 void herald_responder_release(struct herald_qp *qp, struct herald_deferred *d)
 {
-	do {
-		herald_engine_clear_kick(&qp->resp.engine);
-		if (unlikely(herald_qp_may(qp) & HERALD_FLUSH_RECV))
+	while (!herald_engine_release(&qp->resp.engine)) {
+		if (herald_qp_may(qp) & HERALD_FLUSH_RECV)
 			flush(qp, d);
-	} while (!herald_engine_release(&qp->resp.engine));
+	}
 	wake_waiters(qp);
 }
 
 void herald_responder_kick(struct herald_qp *qp, struct herald_deferred *d)
 {
-	if (herald_engine_kick(&qp->resp.engine))
-		herald_responder_release(qp, d);
+	if (!herald_engine_kick(&qp->resp.engine))
+		return;
+	if (herald_qp_may(qp) & HERALD_FLUSH_RECV)
+		flush(qp, d);
+	herald_responder_release(qp, d);
 }
 
 /* ------------------------------------------------------------- life -- */
@@ -484,7 +484,7 @@ void herald_responder_reset(struct herald_qp *qp)
 {
 	HERALD_DEFERRED(d);
 
-	wait_var_event(&qp->resp.engine.word, herald_engine_try(&qp->resp.engine));
+	herald_engine_own(&qp->resp.engine);
 	qp->resp.busy = false;
 	qp->resp.invalidated = false;
 	qp->resp.ring_dead = false;

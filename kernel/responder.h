@@ -16,7 +16,8 @@ struct herald_deferred;
  * @length: bytes of the whole message
  * @offset: where this piece begins
  * @piece: bytes in this piece; 0 only for an empty message
- * @payload: where the data comes from, or goes to (READ, atomics)
+ * @payload: where the data comes from, or goes to (READ, atomics); open for
+ *	this piece
  * @remote_addr, @rkey, @compare_add, @swap: as the operation has them
  * @src_qpn, @src_av: who sent it
  * @qkey, @pkey_index: datagrams
@@ -29,7 +30,7 @@ struct herald_request {
 	u64 length;
 	u64 offset;
 	u32 piece;
-	const struct herald_span *payload;
+	struct herald_cursor *payload;
 	u64 remote_addr;
 	u32 rkey;
 	u64 compare_add;

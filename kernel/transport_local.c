@@ -47,10 +47,12 @@ static bool reachable(struct herald_dev *from, struct herald_dev *to)
 {
 	bool yes;
 
-	if (!herald_dev_port_up(from) || !herald_dev_port_up(to))
+	if (!herald_dev_port_up(from))
 		return false;
 	if (from == to)
 		return true;
+	if (!herald_dev_port_up(to))
+		return false;
 	rcu_read_lock();
 	yes = herald_dev_net(from) && herald_dev_net(from) == herald_dev_net(to);
 	rcu_read_unlock();
@@ -59,6 +61,12 @@ static bool reachable(struct herald_dev *from, struct herald_dev *to)
 
 /* ---------------------------------------------------------- connected -- */
 
+static bool same_gid(const union ib_gid *a, const union ib_gid *b)
+{
+	return a->global.subnet_prefix == b->global.subnet_prefix &&
+	       a->global.interface_id == b->global.interface_id;
+}
+
 /*
  * Is @peer the other end of our connection?  Its own source GID was checked
  * against its GID table when it was set, so equality of addresses is enough.
@@ -66,8 +74,7 @@ static bool reachable(struct herald_dev *from, struct herald_dev *to)
 static bool connected(struct herald_qp *qp, struct herald_qp *peer)
 {
 	return peer->type == qp->type && READ_ONCE(peer->dest_qpn) == qp->qpn &&
-	       !memcmp(&peer->av.dgid, &qp->av.sgid, sizeof(union ib_gid)) &&
-	       !memcmp(&peer->av.sgid, &qp->av.dgid, sizeof(union ib_gid)) &&
+	       same_gid(&peer->av.dgid, &qp->av.sgid) && same_gid(&peer->av.sgid, &qp->av.dgid) &&
 	       reachable(qp->dev, peer->dev);
 }
 
@@ -84,8 +91,13 @@ static struct herald_qp *find_peer(struct herald_qp *qp)
 	return peer;
 }
 
+static u32 next_piece(const struct herald_qp *qp, const struct herald_op *op)
+{
+	return min_t(u64, op->length - qp->sq.done, HERALD_PIECE);
+}
+
 static void connected_request(struct herald_qp *qp, const struct herald_op *op,
-			      const struct herald_span *payload, struct herald_request *rq)
+			      struct herald_cursor *payload, struct herald_request *rq)
 {
 	const struct herald_opcode_row *row = herald_opcode(op->opcode);
 	const struct herald_send_wqe *u = &op->u;
@@ -96,7 +108,7 @@ static void connected_request(struct herald_qp *qp, const struct herald_op *op,
 		.imm_or_rkey = op->imm_or_rkey,
 		.length = op->length,
 		.offset = qp->sq.done,
-		.piece = min_t(u64, op->length - qp->sq.done, HERALD_PIECE),
+		.piece = next_piece(qp, op),
 		.payload = payload,
 		.src_qpn = qp->qpn,
 		.src_av = &qp->av,
@@ -126,7 +138,8 @@ static void connected_request(struct herald_qp *qp, const struct herald_op *op,
 }
 
 /* What the requester can see for itself before anything leaves it. */
-static enum herald_outcome check_own(const struct herald_op *op, const struct herald_span *payload)
+static enum herald_outcome check_own(const struct herald_qp *qp, const struct herald_op *op,
+				     const struct herald_span *payload)
 {
 	u8 kind = herald_opcode(op->opcode)->kind;
 
@@ -135,23 +148,21 @@ static enum herald_outcome check_own(const struct herald_op *op, const struct he
 	if ((kind == HERALD_KIND_ATOMIC || kind == HERALD_KIND_ATOMIC_WRITE) &&
 	    op->length != sizeof(u64))
 		return HERALD_LOC_LEN;
-	return herald_span_check(payload) ? HERALD_LOC_PROT : HERALD_OK;
+	/* a message of one piece is judged when that is opened */
+	if (!qp->sq.done && op->length > HERALD_PIECE && herald_span_check(payload))
+		return HERALD_LOC_PROT;
+	return HERALD_OK;
 }
 
-static enum herald_progress push_connected(struct herald_qp *qp, struct herald_op *op,
-					   enum herald_outcome *outcome,
-					   struct herald_deferred *d)
+/* The payload is open: have the peer's responder do the piece. */
+static enum herald_progress hand_over(struct herald_qp *qp, const struct herald_op *op,
+				      struct herald_cursor *payload, enum herald_outcome *outcome,
+				      struct herald_deferred *d)
 {
-	struct herald_span payload = payload_span(qp, op);
+	struct herald_request rq __uninitialized;
 	enum herald_progress progress;
-	struct herald_request rq;
 	struct herald_qp *peer;
 
-	if (!qp->sq.done) {
-		*outcome = check_own(op, &payload);
-		if (*outcome != HERALD_OK)
-			return HERALD_DONE;
-	}
 	peer = find_peer(qp);
 	if (!peer) {
 		*outcome = HERALD_NO_ANSWER;
@@ -161,15 +172,38 @@ static enum herald_progress push_connected(struct herald_qp *qp, struct herald_o
 		herald_qp_put(peer);
 		return HERALD_BUSY;
 	}
-	connected_request(qp, op, &payload, &rq);
+	connected_request(qp, op, payload, &rq);
 	progress = herald_responder_execute(peer, &rq, outcome, d);
 	if (progress == HERALD_DONE && *outcome == HERALD_RNR)
 		qp->sq.rnr_timer = peer->attr.min_rnr_timer;
 	herald_responder_release(peer, d);
 	herald_qp_put(peer);
+	return progress;
+}
+
+static enum herald_progress push_connected(struct herald_qp *qp, struct herald_op *op,
+					   enum herald_outcome *outcome,
+					   struct herald_deferred *d)
+{
+	struct herald_span span = payload_span(qp, op);
+	struct herald_cursor payload __uninitialized;
+	u32 piece = next_piece(qp, op);
+	enum herald_progress progress;
+
+	*outcome = check_own(qp, op, &span);
+	if (*outcome != HERALD_OK)
+		return HERALD_DONE;
+	if (unlikely(herald_cursor_open(&payload, &span, qp->sq.done, piece))) {
+		*outcome = HERALD_LOC_PROT;
+		return HERALD_DONE;
+	}
+	progress = hand_over(qp, op, &payload, outcome, d);
+	herald_cursor_close(&payload);
 
 	if (progress == HERALD_MORE)
-		qp->sq.done += rq.piece;
+		qp->sq.done += piece;
+	else if (progress == HERALD_AGAIN)
+		qp->sq.done = op->length;	/* all was moved, something is left to be done */
 	else if (progress == HERALD_DONE)
 		herald_count(qp->dev, HERALD_CTR_local_messages);
 	return progress;
@@ -294,9 +328,11 @@ static enum herald_progress push_multicast(struct herald_qp *qp, const struct he
 static enum herald_progress push_datagram(struct herald_qp *qp, struct herald_op *op,
 					  enum herald_outcome *outcome, struct herald_deferred *d)
 {
-	struct herald_span payload = payload_span(qp, op);
+	struct herald_span span = payload_span(qp, op);
+	struct herald_cursor payload __uninitialized;
 	const struct herald_av *av = &op->ah->av;
 	u32 qkey = op->u.ud.remote_qkey;
+	enum herald_progress progress;
 	u8 grh[GRH_LEN];
 	struct herald_request rq = {
 		.opcode = op->opcode,
@@ -314,15 +350,18 @@ static enum herald_progress push_datagram(struct herald_qp *qp, struct herald_op
 	*outcome = HERALD_OK;
 	if (op->length > herald_dev_mtu(qp->dev))
 		*outcome = HERALD_LOC_LEN;
-	else if (herald_span_check(&payload))
+	else if (herald_cursor_open(&payload, &span, 0, op->length))
 		*outcome = HERALD_LOC_PROT;
 	if (*outcome != HERALD_OK)
 		return HERALD_DONE;
 
 	build_grh(grh, av, op->length);
 	if (rdma_is_multicast_addr((struct in6_addr *)&av->dgid))
-		return push_multicast(qp, &rq, outcome, d);
-	return push_unicast(qp, op, &rq, outcome, d);
+		progress = push_multicast(qp, &rq, outcome, d);
+	else
+		progress = push_unicast(qp, op, &rq, outcome, d);
+	herald_cursor_close(&payload);
+	return progress;
 }
 
 static enum herald_progress push(struct herald_qp *qp, struct herald_op *op,

@@ -48,7 +48,7 @@ static bool is_datagram(const struct herald_qp *qp)
 }
 
 /* The compiler must not look at the source again once the copy is made. */
-static void copy_once(void *dst, const void *src, size_t len)
+static __always_inline void copy_once(void *dst, const void *src, size_t len)
 {
 	memcpy(dst, src, len);
 	barrier();

@@ -1,50 +1,42 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/*
- * The doorbell: a POST_SEND or POST_RECV write command without a work request.
- * For a QP of a process the kernel takes that as "look at the ring".
- */
+/* The doorbell: one ioctl that says which of a QP's rings to look at. */
 #pragma once
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
-#include <unistd.h>
+#include <sys/ioctl.h>
 
 #include <infiniband/verbs.h>
-#include <rdma/ib_user_verbs.h>
+#include <rdma/herald-ioctl.h>
+#include <rdma/rdma_user_ioctl.h>
 
 namespace herald {
 
-namespace detail {
-
-template <class Command> int ring_doorbell(const ibv_qp &qp, uint32_t number, uint32_t wqe_size) noexcept
+/* Look at these queues (enum herald_doorbell_queues) of the QP.  0 or an errno. */
+inline int ring_doorbell(const ibv_qp &qp, uint32_t queues) noexcept
 {
-	struct {
-		ib_uverbs_cmd_hdr header;
-		Command command;
-	} request = {};
-	uint32_t answer; /* bad_wr, of which there is none */
+	constexpr size_t size = sizeof(ib_uverbs_ioctl_hdr) + sizeof(ib_uverbs_attr);
+	const herald_doorbell bell = {qp.qp_num, queues};
+	alignas(8) std::byte request[size] = {};
+	ib_uverbs_ioctl_hdr header = {};
+	ib_uverbs_attr attr = {};
 
-	static_assert(sizeof(request) % 4 == 0 && sizeof(request) == sizeof(request.header) + sizeof(Command));
-	request.header.command = number;
-	request.header.in_words = sizeof(request) / 4;
-	request.header.out_words = sizeof(answer) / 4;
-	request.command.response = reinterpret_cast<uintptr_t>(&answer);
-	request.command.qp_handle = qp.handle;
-	request.command.wqe_size = wqe_size;
-	return write(qp.context->cmd_fd, &request, sizeof(request)) == sizeof(request) ? 0 : errno;
-}
-
-} // namespace detail
-
-inline int ring_send_doorbell(const ibv_qp &qp) noexcept
-{
-	return detail::ring_doorbell<ib_uverbs_post_send>(qp, IB_USER_VERBS_CMD_POST_SEND, sizeof(ib_uverbs_send_wr));
-}
-
-inline int ring_recv_doorbell(const ibv_qp &qp) noexcept
-{
-	return detail::ring_doorbell<ib_uverbs_post_recv>(qp, IB_USER_VERBS_CMD_POST_RECV, sizeof(ib_uverbs_recv_wr));
+	static_assert(sizeof(bell) == sizeof(attr.data));
+	header.length = size;
+	header.object_id = UVERBS_OBJECT_DEVICE;
+	header.method_id = HERALD_METHOD_DOORBELL;
+	header.num_attrs = 1;
+	header.driver_id = RDMA_DRIVER_UNKNOWN;
+	attr.attr_id = HERALD_ATTR_DOORBELL;
+	attr.len = sizeof(bell);
+	attr.flags = UVERBS_ATTR_F_MANDATORY;
+	memcpy(&attr.data, &bell, sizeof(bell));
+	memcpy(request, &header, sizeof(header));
+	memcpy(request + sizeof(header), &attr, sizeof(attr));
+	return ioctl(qp.context->cmd_fd, RDMA_VERBS_IOCTL, request) ? errno : 0;
 }
 
 } // namespace herald

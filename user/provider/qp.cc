@@ -190,7 +190,7 @@ int herald_post_send(struct ibv_qp *handle, struct ibv_send_wr *wr, struct ibv_s
 	/* without the lock: the doorbell does the work, and others may post meanwhile */
 	if (any) {
 		/* only a device that is gone refuses it; the WRs then stay where they are */
-		int refused = ring_send_doorbell(*handle);
+		int refused = ring_doorbell(*handle, HERALD_DOORBELL_SEND);
 
 		if (refused && !error) {
 			*bad_wr = wr;

@@ -44,7 +44,7 @@ int wr_complete(ibv_qp_ex *handle) noexcept
 		qp.sq.publish();
 	qp.build.slot = nullptr;
 	qp.sq_lock.unlock();
-	return any ? ring_send_doorbell(handle->qp_base) : 0;
+	return any ? ring_doorbell(handle->qp_base, HERALD_DOORBELL_SEND) : 0;
 }
 
 void refuse(Qp &qp, int error) noexcept

@@ -42,7 +42,7 @@ int herald_post_recv(struct ibv_qp *handle, struct ibv_recv_wr *wr, struct ibv_r
 	}
 	if (wanted) {
 		/* the QP is in the error state: nothing else would flush them */
-		int refused = ring_recv_doorbell(*handle);
+		int refused = ring_doorbell(*handle, HERALD_DOORBELL_RECV);
 
 		if (refused && !error) {
 			*bad_wr = wr;

@@ -46,7 +46,7 @@ struct herald_ring_ctl {
 
 enum herald_ring_flags {
 	/*
-	 * Receive queues only: the kernel wants a POST_RECV command after the
+	 * Receive queues only: the kernel wants the doorbell after the
 	 * producer index moved (the QP is in the error state and nothing else
 	 * would flush the new WQEs).  The poster stores producer, issues a
 	 * full barrier, then reads flags; the kernel stores flags, issues a

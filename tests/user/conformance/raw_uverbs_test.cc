@@ -3,10 +3,13 @@
  * Commands that no library would send: truncated, too long, with bits that nobody defined, with addresses that are
  * nobody's, or plain noise. Refused or harmless; nothing left behind; an innocent process goes on.
  */
+#include "pair.h"
 #include "process.h"
 
 #include <fcntl.h>
+#include <rdma/herald-ioctl.h>
 #include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_ioctl.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -301,7 +304,7 @@ TEST_F(RawTest, NoiseByIoctl)
 
 			hdr->length = rnd.below(16) ? sizeof(*hdr) + n * sizeof(*attrs) : rnd.next();
 			hdr->object_id = rnd.below(20);
-			hdr->method_id = rnd.below(16);
+			hdr->method_id = rnd.below(16) | (rnd.below(4) ? 0 : HERALD_METHOD_DOORBELL);
 			hdr->num_attrs = rnd.below(16) ? n : rnd.next();
 			for (unsigned int k = 0; k < n; k++) {
 				attrs[k].attr_id = rnd.below(8) ? rnd.below(16) : 0x1000 + rnd.below(4);
@@ -340,30 +343,73 @@ TEST_F(RawTest, WrongHandles)
 	}
 }
 
-/* A doorbell for nothing, for a QP in RESET, for another's. */
-TEST_F(RawTest, Doorbells)
+/* What a process may do itself in its rings is no command of the device. */
+TEST_F(RawTest, PostingCommands)
 {
 	raw.get_context();
 	auto all = makers();
-	uint32_t qp = handle(all[2].number, all[2].core);
-	Random rnd(4);
+	ib_uverbs_post_send post{};
+	uint8_t answer[64];
 
-	for (int i = 0; i < 3000; i++) {
-		alignas(8) uint8_t post[sizeof(ib_uverbs_post_send) + 512] = {};
-		auto *cmd = reinterpret_cast<ib_uverbs_post_send *>(post);
-		static const uint32_t numbers[] = {IB_USER_VERBS_CMD_POST_SEND, IB_USER_VERBS_CMD_POST_RECV,
-						   IB_USER_VERBS_CMD_POST_SRQ_RECV};
+	post.qp_handle = handle(all[2].number, all[2].core);
+	post.wqe_size = sizeof(ib_uverbs_send_wr);
+	for (uint32_t number : {IB_USER_VERBS_CMD_POST_SEND, IB_USER_VERBS_CMD_POST_RECV,
+				IB_USER_VERBS_CMD_POST_SRQ_RECV, IB_USER_VERBS_CMD_POLL_CQ,
+				IB_USER_VERBS_CMD_REQ_NOTIFY_CQ})
+		EXPECT_EQ(raw.command(number, &post, sizeof(post), {}, answer, sizeof(answer)), EOPNOTSUPP) << number;
+}
 
-		cmd->qp_handle = rnd.below(4) ? qp : rnd.below(20);
-		cmd->wr_count = rnd.below(2) ? 0 : rnd.below(3);
-		cmd->sge_count = rnd.below(2) ? 0 : rnd.below(3);
-		cmd->wqe_size = rnd.below(2) ? sizeof(ib_uverbs_send_wr) : rnd.below(256) * 4;
-		for (size_t k = sizeof(*cmd); k + 8 <= sizeof(post); k += 8) {
-			uint64_t v = rnd.below(4);
-			memcpy(post + k, &v, 8);
-		}
-		uint8_t answer[64];
+/* One doorbell, with an attribute of @len bytes. 0 or an errno. */
+static int ring(const Raw &raw, uint32_t qpn, uint32_t queues, uint16_t len = sizeof(herald_doorbell))
+{
+	alignas(8) uint8_t cmd[sizeof(ib_uverbs_ioctl_hdr) + sizeof(ib_uverbs_attr)] = {};
+	static const herald_doorbell longer[8] = {};
+	herald_doorbell bell{qpn, queues};
+	ib_uverbs_ioctl_hdr hdr{};
+	ib_uverbs_attr attr{};
 
-		raw.command(numbers[rnd.below(3)], post, sizeof(*cmd) + rnd.below(64) * 4, {}, answer, sizeof(answer));
+	hdr.length = sizeof(cmd);
+	hdr.object_id = UVERBS_OBJECT_DEVICE;
+	hdr.method_id = HERALD_METHOD_DOORBELL;
+	hdr.num_attrs = 1;
+	hdr.driver_id = RDMA_DRIVER_UNKNOWN;
+	attr.attr_id = HERALD_ATTR_DOORBELL;
+	attr.len = len;
+	attr.flags = UVERBS_ATTR_F_MANDATORY;
+	if (len > sizeof(attr.data))
+		attr.data = reinterpret_cast<uintptr_t>(longer);
+	else
+		memcpy(&attr.data, &bell, sizeof(bell));
+	memcpy(cmd, &hdr, sizeof(hdr));
+	memcpy(cmd + sizeof(hdr), &attr, sizeof(attr));
+	return ioctl(raw.fd, RDMA_VERBS_IOCTL, cmd) ? errno : 0;
+}
+
+/* herald-ioctl.h: a doorbell for nothing, for a QP in RESET, for another's, before there is a context. */
+TEST_F(RawTest, Doorbells)
+{
+	Pd pd = make_pd(dev);
+	Pair others(dev, pd);
+	uint32_t qpn;
+
+	EXPECT_NE(ring(raw, 0x1234, HERALD_DOORBELL_SEND), 0) << "no context";
+	raw.get_context();
+	{
+		auto all = makers();
+		uint8_t answer[512] = {};
+		ib_uverbs_create_qp_resp made;
+
+		require_ok(raw.command(all[2].number, all[2].core.data(), all[2].core.size(), {}, answer, sizeof(answer)),
+			   "CREATE_QP");
+		memcpy(&made, answer, sizeof(made));
+		qpn = made.qpn;
 	}
+	for (uint32_t queues : {1u, 2u, 3u, 0u, 4u, 7u, 0x80000001u, ~0u})
+		EXPECT_EQ(ring(raw, qpn, queues), EINVAL) << "in RESET, queues " << queues;
+	for (uint32_t number : {0u, 1u, qpn + 1, 0xffffffu, 0x1000000u | qpn, ~0u})
+		EXPECT_EQ(ring(raw, number, HERALD_DOORBELL_SEND), EINVAL) << "number " << number;
+	for (ibv_qp *qp : {others.a.qp.get(), others.b.qp.get()})
+		EXPECT_EQ(ring(raw, qp->qp_num, HERALD_DOORBELL_SEND), EINVAL) << "another's QP in RTS";
+	for (uint16_t len : {0, 4, 7, 9, 16, 64})
+		EXPECT_NE(ring(raw, qpn, HERALD_DOORBELL_SEND, len), 0) << "length " << len;
 }

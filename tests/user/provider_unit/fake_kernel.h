@@ -18,19 +18,21 @@
 
 #include <infiniband/verbs.h>
 #include <rdma/herald-abi.h>
-#include <rdma/ib_user_verbs.h>
+#include <rdma/herald-ioctl.h>
 
 namespace fake {
 
 inline constexpr size_t page = 4096;
 
-/* Stands for the uverbs file: mmap() gives rings, write() is a doorbell. */
+/* What ioctl() got since the last call, for one file: the queues named by each doorbell.  See fake_ioctl.cc. */
+std::vector<uint32_t> take_doorbells(int fd);
+
+/* Stands for the uverbs file: mmap() gives rings, ioctl() is a doorbell. */
 class Device {
 public:
 	Device() : fd_(memfd_create("herald", MFD_CLOEXEC))
 	{
 		EXPECT_GE(fd_, 0);
-		EXPECT_EQ(ftruncate(fd_, page), 0); /* doorbells are written there */
 		context_.cmd_fd = fd_;
 	}
 	Device(const Device &) = delete;
@@ -39,6 +41,7 @@ public:
 	{
 		for (auto [base, length] : mapped_)
 			munmap(base, length);
+		take_doorbells(fd_);
 		close(fd_);
 	}
 
@@ -55,31 +58,12 @@ public:
 		void *base = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, offset);
 		EXPECT_NE(base, MAP_FAILED);
 		mapped_.emplace_back(base, length);
-		lseek(fd_, 0, SEEK_SET);
 		info = {uint64_t(offset), length, depth, stride};
 		return base;
 	}
 
-	/* The command numbers of the doorbells since the last call. */
-	std::vector<uint32_t> doorbells()
-	{
-		struct {
-			ib_uverbs_cmd_hdr header;
-			ib_uverbs_post_send command;
-		} request;
-		std::vector<uint32_t> seen;
-		const off_t end = lseek(fd_, 0, SEEK_CUR);
-
-		lseek(fd_, 0, SEEK_SET);
-		while (lseek(fd_, 0, SEEK_CUR) < end && read(fd_, &request, sizeof(request)) == sizeof(request)) {
-			EXPECT_EQ(request.header.in_words * 4u, sizeof(request));
-			EXPECT_EQ(request.command.wr_count, 0u);
-			EXPECT_EQ(request.command.sge_count, 0u);
-			seen.push_back(request.header.command);
-		}
-		lseek(fd_, 0, SEEK_SET);
-		return seen;
-	}
+	/* The queues (enum herald_doorbell_queues) of the doorbells since the last call. */
+	std::vector<uint32_t> doorbells() { return take_doorbells(fd_); }
 
 private:
 	int fd_;

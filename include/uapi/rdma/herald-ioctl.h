@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR Linux-OpenIB) */
+/* herald's own methods of the uverbs ioctl (RDMA_VERBS_IOCTL). */
+#ifndef HERALD_IOCTL_H
+#define HERALD_IOCTL_H
+
+#include <linux/types.h>
+#include <rdma/ib_user_ioctl_cmds.h>
+
+/* Of the object UVERBS_OBJECT_DEVICE */
+enum herald_device_methods {
+	/*
+	 * "Look at these rings": what was posted is worked off before it
+	 * returns, as far as the budget of a call goes, or else soon after.
+	 *
+	 * Errors: EINVAL: no such QP in this context, its state takes no WR of
+	 * that kind, or an unknown queue; ENODEV, EIO: the device is gone.
+	 */
+	HERALD_METHOD_DOORBELL = (1U << UVERBS_ID_NS_SHIFT),
+};
+
+enum herald_doorbell_attrs {
+	HERALD_ATTR_DOORBELL = (1U << UVERBS_ID_NS_SHIFT),	/* in: struct herald_doorbell */
+};
+
+enum herald_doorbell_queues {
+	HERALD_DOORBELL_SEND = 1 << 0,	/* after the SQ's producer index moved */
+	HERALD_DOORBELL_RECV = 1 << 1,	/* as HERALD_RING_NEED_DOORBELL asks for it */
+};
+
+/* The attribute's value; it fits into struct ib_uverbs_attr.data. */
+struct herald_doorbell {
+	__u32 qpn;
+	__u32 queues;		/* enum herald_doorbell_queues, at least one */
+};
+
+#endif /* HERALD_IOCTL_H */

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The doorbell of processes' queues: an ioctl that names a QP.
+ *
+ * A method of its own, found by QP number, costs less than POST_SEND, which
+ * looks the QP up by handle and copies room for a WR that is not there.
+ */
+#define UVERBS_MODULE_NAME herald
+#include <rdma/uverbs_ioctl.h>
+#include <rdma/uverbs_named_ioctl.h>
+#include <rdma/uverbs_types.h>
+#include <rdma/herald-ioctl.h>
+
+#include "device.h"
+#include "doorbell.h"
+#include "qp.h"
+
+#define KNOWN_QUEUES	(HERALD_DOORBELL_SEND | HERALD_DOORBELL_RECV)
+
+static int ring(struct herald_qp *qp, u32 queues)
+{
+	int ret = 0;
+
+	if (queues & HERALD_DOORBELL_SEND)
+		ret = herald_ring_send_doorbell(qp);
+	if (!ret && (queues & HERALD_DOORBELL_RECV))
+		ret = herald_ring_recv_doorbell(qp);
+	return ret;
+}
+
+static int UVERBS_HANDLER(HERALD_METHOD_DOORBELL)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_ucontext *uctx = ib_uverbs_get_ucontext(attrs);
+	struct herald_doorbell bell;
+	struct herald_qp *qp;
+	int ret;
+
+	if (IS_ERR(uctx))
+		return PTR_ERR(uctx);
+	ret = uverbs_copy_from(&bell, attrs, HERALD_ATTR_DOORBELL);
+	if (ret)
+		return ret;
+	if (!bell.queues || (bell.queues & ~KNOWN_QUEUES))
+		return -EINVAL;
+	qp = herald_qp_find(bell.qpn);
+	if (!qp)
+		return -EINVAL;
+	ret = qp->uctx == uctx ? ring(qp, bell.queues) : -EINVAL;
+	herald_qp_put(qp);
+	return ret;
+}
+
+DECLARE_UVERBS_NAMED_METHOD(HERALD_METHOD_DOORBELL,
+	UVERBS_ATTR_PTR_IN(HERALD_ATTR_DOORBELL, UVERBS_ATTR_TYPE(struct herald_doorbell),
+			   UA_MANDATORY));
+
+ADD_UVERBS_METHODS(herald_device, UVERBS_OBJECT_DEVICE, &UVERBS_METHOD(HERALD_METHOD_DOORBELL));
+
+const struct uapi_definition herald_uapi_definitions[] = {
+	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &herald_device),
+	{},
+};
