@@ -81,12 +81,3 @@ const struct herald_opcode_row herald_opcodes[HERALD_WR_OPCODE_MAX] = {
 };
 
 const struct herald_opcode_row herald_no_opcode = { .name = "unknown" };
-
-bool herald_opcode_allowed(int qp_type, unsigned int opcode, bool user)
-{
-	const struct herald_opcode_row *row = herald_opcode(opcode);
-
-	if (row->kind == HERALD_KIND_NONE || !(row->qp_types & (1 << qp_type)))
-		return false;
-	return !(user && (row->traits & HERALD_OP_KERNEL_ONLY));
-}

@@ -58,6 +58,13 @@ static inline const struct herald_opcode_row *herald_opcode(unsigned int opcode)
 }
 
 /* May a QP of this type post it?  @user: from a process's ring. */
-bool herald_opcode_allowed(int qp_type, unsigned int opcode, bool user);
+static inline bool herald_opcode_allowed(int qp_type, unsigned int opcode, bool user)
+{
+	const struct herald_opcode_row *row = herald_opcode(opcode);
+
+	if (row->kind == HERALD_KIND_NONE || !(row->qp_types & (1 << qp_type)))
+		return false;
+	return !(user && (row->traits & HERALD_OP_KERNEL_ONLY));
+}
 
 #endif /* HERALD_OPCODE_H */

@@ -360,7 +360,8 @@ enum herald_progress herald_responder_execute(struct herald_qp *qp, const struct
 		*outcome = qp->type == IB_QPT_RC ? HERALD_NO_ANSWER : HERALD_OK;
 		return HERALD_DONE;
 	}
-	herald_qp_comm_est(qp, d);
+	if (unlikely(READ_ONCE(qp->state) == IB_QPS_RTR))
+		herald_qp_comm_est(qp, d);
 
 	*outcome = HERALD_OK;
 	if (qp->resp.invalidated && rq->opcode == HERALD_WR_SEND_WITH_INV && last_piece(rq))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* Stands in for ioctl(2): takes doorbells, in the form that herald-ioctl.h and the uverbs describe, and nothing else. */
+#include <cerrno>
 #include <cstdarg>
 #include <map>
 #include <mutex>
@@ -60,7 +61,10 @@ extern "C" int ioctl(int fd, unsigned long number, ...) noexcept
 	const auto *request = va_arg(args, const Request *);
 	va_end(args);
 	EXPECT_EQ(number, RDMA_VERBS_IOCTL);
-	if (number == RDMA_VERBS_IOCTL)
-		take(fd, *request);
+	if (fd < 0) {
+		errno = EBADF;
+		return -1;
+	}
+	take(fd, *request);
 	return 0;
 }
