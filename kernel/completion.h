@@ -17,7 +17,7 @@ enum herald_outcome {
 	HERALD_LOC_MW_BIND,		/* bind or fast registration refused */
 	/* found by the responder */
 	HERALD_RNR,			/* no receive WQE */
-	HERALD_NO_ANSWER,		/* no such QP, not connected to us, not in a state to receive */
+	HERALD_NO_ANSWER,		/* no such QP, not connected to us, cannot receive now */
 	HERALD_NAK_INV_REQ,		/* operation the responder's QP has not, bad alignment */
 	HERALD_NAK_TOO_LONG,		/* message longer than the receive WQE */
 	HERALD_NAK_ACCESS,		/* rkey, range or permission */
@@ -110,7 +110,10 @@ struct herald_recv_info {
 void herald_complete_send(struct herald_qp *qp, const struct herald_op *op, int status,
 			  struct herald_deferred *d);
 
-/* Complete a receive WR.  @info may be NULL for an unsuccessful status.  Context: any; no lock held. */
+/*
+ * Complete a receive WR.  @info may be NULL for an unsuccessful status.
+ * Context: any; no lock held.
+ */
 void herald_complete_recv(struct herald_qp *qp, const struct herald_recv *recv, int status,
 			  const struct herald_recv_info *info, struct herald_deferred *d);
 

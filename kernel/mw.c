@@ -250,7 +250,7 @@ static struct herald_window *new_window(struct herald_dev *dev, const struct ib_
 {
 	struct herald_window *win;
 
-	win = kzalloc(sizeof(*win), GFP_KERNEL_ACCOUNT);
+	win = kzalloc_obj(*win, GFP_KERNEL_ACCOUNT);
 	if (!win)
 		return NULL;
 	win->key.kind = HERALD_KEY_WINDOW;

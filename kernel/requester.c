@@ -198,13 +198,12 @@ static enum herald_progress step(struct herald_qp *qp, struct budget *budget,
 	enum herald_progress progress = HERALD_DONE;
 	u64 before = qp->sq.done;
 
-	if (!may_retry(qp)) {
+	if (!may_retry(qp))
 		out = HERALD_RETRY_EXCEEDED;
-	} else if (herald_opcode(op->opcode)->kind == HERALD_KIND_LOCAL) {
+	else if (herald_opcode(op->opcode)->kind == HERALD_KIND_LOCAL)
 		progress = run_local(qp, op, &out);
-	} else {
+	else
 		progress = qp->transport->push(qp, op, &out, d);
-	}
 	qp->sq.wait_kind = HERALD_WAIT_NONE;
 
 	if (progress == HERALD_MORE) {
@@ -313,7 +312,8 @@ static void run(struct herald_qp *qp, enum herald_run_context ctx)
 	struct budget budget = {
 		.ctx = ctx,
 		.ops = HERALD_BUDGET_OPS,
-		.bytes = ctx == HERALD_RUN_KERNEL ? HERALD_BUDGET_BYTES_INLINE : HERALD_BUDGET_BYTES,
+		.bytes = ctx == HERALD_RUN_KERNEL ? HERALD_BUDGET_BYTES_INLINE :
+						    HERALD_BUDGET_BYTES,
 	};
 
 	do {

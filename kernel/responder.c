@@ -113,7 +113,7 @@ static void count_nak(struct herald_qp *qp, const struct herald_outcome_row *row
 	}
 }
 
-/* A datagram or an unreliable message that cannot be taken is dropped, counted, and nobody is told. */
+/* A datagram or unreliable message that cannot be taken is dropped and counted; nobody is told. */
 static enum herald_outcome drop(struct herald_qp *qp, enum herald_outcome why)
 {
 	enum herald_counter counter = HERALD_CTR_uc_dropped;

@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 
-/* The RNR NAK timer field (5 bits; more are ignored) in nanoseconds: IBTA, table of RNR NAK timers. */
+/* The RNR NAK timer field (5 bits, others ignored) in nanoseconds: IBTA, RNR NAK timer table. */
 u64 herald_rnr_timer_ns(u8 code);
 
 /* Local ACK timeout: 4.096 us * 2^code (5 bits) in nanoseconds; 0 means for ever and gives 0. */

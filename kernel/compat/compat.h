@@ -20,7 +20,12 @@
 
 /* needed until 6.12; the newer one has a default for gfp */
 #ifndef HAVE_KZALLOC_OBJ
-#define kzalloc_obj(obj, gfp)	((typeof(obj) *)kzalloc(sizeof(obj), gfp))
+#define kzalloc_obj(obj, gfp)	\
+	({							\
+		typeof(obj) *_obj = kzalloc(sizeof(*_obj), gfp);	\
+								\
+		_obj;						\
+	})
 #endif
 
 /* needed until 6.12 */
@@ -35,7 +40,6 @@
 #endif
 
 /* The operations whose prototypes differ; see ops.c. */
-struct ib_device_ops;
 extern const struct ib_device_ops herald_compat_ops;
 
 #endif /* HERALD_COMPAT_H */

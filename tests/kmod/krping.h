@@ -88,12 +88,26 @@ int krping_test_one_handler(struct ib_device *dev);
 int krping_test_feeding(struct ib_device *dev);
 
 #define krping_fail(fmt, ...) \
-	({ pr_info("herald_krping: # %s:%d: " fmt "\n", __func__, __LINE__, ##__VA_ARGS__); -EINVAL; })
+	({									\
+		pr_info("herald_krping: # %s:%d: " fmt "\n", __func__, __LINE__,	\
+			##__VA_ARGS__);						\
+		-EINVAL;							\
+	})
 
 #define KRPING_EXPECT(cond) \
-	do { if (!(cond)) return krping_fail("not so: %s", #cond); } while (0)
+	do {							\
+		if (!(cond))					\
+			return krping_fail("not so: %s", #cond);	\
+	} while (0)
 
 #define KRPING_DO(call) \
-	do { int _rc = (call); if (_rc) { krping_fail("%s: %d", #call, _rc); return _rc; } } while (0)
+	do {						\
+		int _rc = (call);			\
+							\
+		if (_rc) {				\
+			krping_fail("%s: %d", #call, _rc);	\
+			return _rc;			\
+		}					\
+	} while (0)
 
 #endif /* HERALD_KRPING_H */

@@ -50,8 +50,8 @@ int krping_test_transfer(struct krping_rig *rig)
 		len = 1 + get_random_u32() % KRPING_BUF;
 		fill(write ? a : b);
 		krping_wait_init(&s);
-		KRPING_DO(krping_post_rdma(rig, a, write ? IB_WR_RDMA_WRITE : IB_WR_RDMA_READ, 0, len,
-					   b->mr->iova, b->mr->rkey, &s));
+		KRPING_DO(krping_post_rdma(rig, a, write ? IB_WR_RDMA_WRITE : IB_WR_RDMA_READ, 0,
+					   len, b->mr->iova, b->mr->rkey, &s));
 		KRPING_DO(krping_wait_ok(rig, &s));
 		KRPING_DO(same(rig, len));
 	}

@@ -117,7 +117,7 @@ static int missed_events(struct counted *c)
 	KRPING_DO(counted_message(c, false, w));
 	KRPING_DO(counted_wait(c, 1));
 	KRPING_DO(counted_poll(c, 1));
-	/* the second may come a little later: it is there when it can be polled, so wait for its like */
+	/* the second may come a little later; once it can be polled it is there */
 	KRPING_DO(counted_poll(c, 1));
 	KRPING_EXPECT(ib_req_notify_cq(c->rig.cq, MISSED) == 0);
 	KRPING_DO(counted_message(c, false, w));
@@ -126,7 +126,8 @@ static int missed_events(struct counted *c)
 	msleep(20);
 	KRPING_EXPECT(ib_req_notify_cq(c->rig.cq, MISSED) == 1);
 	KRPING_EXPECT(ib_req_notify_cq(c->rig.cq, IB_CQ_NEXT_COMP) == 0);
-	KRPING_EXPECT(ib_req_notify_cq(c->rig.cq, IB_CQ_SOLICITED | IB_CQ_REPORT_MISSED_EVENTS) == 1);
+	KRPING_EXPECT(ib_req_notify_cq(c->rig.cq,
+				       IB_CQ_SOLICITED | IB_CQ_REPORT_MISSED_EVENTS) == 1);
 	KRPING_DO(counted_poll(c, 1));
 	KRPING_EXPECT(ib_req_notify_cq(c->rig.cq, MISSED) == 0);
 	/* it was armed in all cases, once */
@@ -247,7 +248,10 @@ static int run_posters(struct krping_rig *rig, struct poster *posters)
 	return rc;
 }
 
-/* C6, CASES 2 and 4: posters on all cores; the handler polls and arms, and is never entered twice at once. */
+/*
+ * C6, CASES 2 and 4: posters on all cores; the handler polls and arms, and is
+ * never entered twice at once.
+ */
 int krping_test_one_handler(struct ib_device *dev)
 {
 	struct poster *posters = kcalloc(PAIRS, sizeof(*posters), GFP_KERNEL);
@@ -257,7 +261,8 @@ int krping_test_one_handler(struct ib_device *dev)
 	if (!rc) {
 		rc = run_posters(rig, posters);
 		if (!rc && atomic_read(&rig->overlaps))
-			rc = krping_fail("%d times two handlers at once", atomic_read(&rig->overlaps));
+			rc = krping_fail("%d times two handlers at once",
+					 atomic_read(&rig->overlaps));
 		if (!rc && !atomic_read(&rig->handled))
 			rc = krping_fail("the handler never ran");
 		krping_rig_exit(rig);
@@ -345,7 +350,10 @@ static int feed(struct feeder *f)
 	return 0;
 }
 
-/* CASES 3: handlers that post, whose messages call handlers, and so on: no deadlock, no recursion without end. */
+/*
+ * CASES 3: handlers that post, whose messages call handlers, and so on: no
+ * deadlock, no recursion without end.
+ */
 int krping_test_feeding(struct ib_device *dev)
 {
 	struct feeder *f = kzalloc(sizeof(*f), GFP_KERNEL);
