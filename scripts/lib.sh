@@ -128,6 +128,71 @@ prune_cache() {
 	done
 }
 
+# files_hash FOLDER PATH...: a key of the names and contents of the source files in these paths of the folder.
+files_hash() {
+	local folder=$1
+	shift
+	(
+		cd "$folder"
+		find "$@" -type f ! -name '*.o' ! -name '*.ko' ! -name '*.mod' ! -name '*.mod.c' ! -name '.*.cmd' -print0 |
+			LC_ALL=C sort -z | xargs -0r sha256sum
+	) | sha256sum | cut -c 1-16
+}
+
+# What was built is kept by a hash of what it was built from, so that another clone, or this one back at an older state,
+# builds nothing. The newest KEEP_BUILDS of each name stay.
+#
+# keep_build NAME KEY FOLDER, find_build NAME KEY, newest_build NAME: the latter two leave the kept folder in KEPT, or
+# give 1. A kept folder never changes; hold_builds, which they call, keeps it from being pruned until this script ends.
+KEEP_BUILDS=${KEEP_BUILDS:-4}
+KEPT=
+BUILDS_HELD=
+
+hold_builds() {
+	mkdir -p "$CACHE/built"
+	[ -n "$BUILDS_HELD" ] || exec {BUILDS_HELD}>"$CACHE/built/lock"
+	flock -s "$BUILDS_HELD"
+}
+
+find_build() {
+	hold_builds
+	KEPT=$CACHE/built/$1-$2
+	[ -e "$KEPT/.used" ] || return 1
+	touch "$KEPT/.used"
+}
+
+newest_build() {
+	hold_builds
+	local used
+	used=$(list_builds "$1" | sed -n 1p)
+	KEPT=${used%/.used}
+	[ -n "$KEPT" ]
+}
+
+list_builds() {
+	find "$CACHE/built" -mindepth 2 -maxdepth 2 -path "$CACHE/built/$1-*/.used" -printf '%T@ %p\n' 2>/dev/null |
+		sort -rn | cut -d ' ' -f 2- | grep -E "/$1-[0-9a-f]{16}/" || true
+}
+
+keep_build() {
+	local dir=$CACHE/built/$1-$2 tmp old
+	hold_builds
+	if [ ! -e "$dir/.used" ]; then
+		tmp=$(mktemp -d "$CACHE/built/tmp.XXXXXX")
+		chmod 755 "$tmp"
+		cp -a "$3/." "$tmp/"
+		touch "$tmp/.used"
+		mv -T "$tmp" "$dir" 2>/dev/null || rm -rf --one-file-system "$tmp" # another run was first
+	fi
+	# nobody prunes what somebody reads
+	flock -n -x "$BUILDS_HELD" || return 0
+	list_builds "$1" | tail -n +$((KEEP_BUILDS + 1)) | while read -r old; do
+		rm -rf --one-file-system "${old%/.used}"
+	done
+	find "$CACHE/built" -mindepth 1 -maxdepth 1 -name 'tmp.*' -mmin +60 -exec rm -rf --one-file-system {} +
+	flock -s "$BUILDS_HELD"
+}
+
 # lock_build NAME: one run at a time for a part of build/, until this script ends.
 lock_build() {
 	local lock

@@ -68,7 +68,7 @@ copy_peer_modules "$lane" "$job_dir/modules"
 if [ "$dev_type" = herald ]; then cp "$BUILD/$lane"/*.ko "$job_dir/modules/"; fi
 [ -z "${HERALD_MODULES:-}" ] || cp "$HERALD_MODULES"/*.ko "$job_dir/modules/"
 if [ -d "$BUILD/user" ]; then
-	rsync -a --exclude 'CMakeFiles' --exclude '*.o' --exclude '*.a' "$BUILD/user/" "$job_dir/user/"
+	rsync -a --exclude /.src --exclude CMakeFiles --exclude '*.o' --exclude '*.a' "$BUILD/user/" "$job_dir/user/"
 fi
 
 write_env() {
