@@ -331,18 +331,21 @@ static void finish_reset(struct herald_qp *qp)
 	wake_up_var(&qp->resetting);
 }
 
-/* Returns with qp->lock held, and no reset under way, or with -EBUSY. */
+/* Takes qp->lock.  -EBUSY: a reset is under way, and its end cannot be awaited here. */
 static int lock_for_modify(struct herald_qp *qp, unsigned long *flags)
+	__acquires(&qp->lock)
 {
-	for (;;) {
-		spin_lock_irqsave(&qp->lock, *flags);
-		if (!qp->resetting)
-			return 0;
-		spin_unlock_irqrestore(&qp->lock, *flags);
-		if (!herald_may_run_here())
+	bool may_wait = herald_may_run_here();
+
+	spin_lock_irqsave(&qp->lock, *flags);
+	while (qp->resetting) {
+		if (!may_wait)
 			return -EBUSY;
+		spin_unlock_irqrestore(&qp->lock, *flags);
 		wait_var_event(&qp->resetting, !READ_ONCE(qp->resetting));
+		spin_lock_irqsave(&qp->lock, *flags);
 	}
+	return 0;
 }
 
 /*
@@ -362,11 +365,11 @@ int herald_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, stru
 	reset = (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RESET;
 	if (reset && !herald_may_run_here())
 		return -EBUSY;
-	ret = check_attr(qp, &c) ?: lock_for_modify(qp, &flags);
+	ret = check_attr(qp, &c);
 	if (ret)
 		return ret;
 
-	ret = check_transition(qp, &c);
+	ret = lock_for_modify(qp, &flags) ?: check_transition(qp, &c);
 	if (!ret && reset) {
 		qp->resetting = true;
 		set_state(qp, IB_QPS_RESET);
