@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# The host lane: what needs no kernel of its own. The rules of the tree, the shell scripts, and the pure files under
-# GoogleTest with sanitizers. Installs nothing; what is missing is a SKIP.
+# The host lane: what needs no running kernel. The rules of the tree, the shell scripts, checkpatch.pl and sparse for the
+# module, clang-format and clang-tidy for the user space, and under GoogleTest with sanitizers the pure files (on this
+# machine) and the provider (in the guests' tree). A tool that is missing is a SKIP; the guests' tree is made if need be.
 #
 #	scripts/host-lane.sh [RESULTS_FILE]
 #
@@ -23,22 +24,31 @@ result() { # STATUS NAME [REASON]
 	[ "$1" != FAIL ] || failed=1
 }
 
-# check NAME CMD...: CMD passes or fails; the reason is the first line that it printed.
+# check NAME CMD...: CMD passes or fails; the reason is the first line that it printed, but for messages of steps.
 check() {
 	local name=$1 log=$logs/${1//\//-}.log
 	shift
 	if "$@" >"$log" 2>&1; then
 		result PASS "$name"
 	else
-		result FAIL "$name" "$(sed -n 1p "$log") (log: ${log#"$TOP/"})"
+		result FAIL "$name" "$(grep -v -m 1 -e '^== ' -e '^   ' "$log") (log: ${log#"$TOP/"})"
 		sed 's/^/   /' "$log" | tail -n 30 >&2
 	fi
 }
 
+# --- what the checks need: here, since it may take long and says how it gets on ---------------------------------------
+
+if ! { "$TOP/scripts/fetch-source.sh" linux-6.12 && "$TOP/scripts/build-rdma-core.sh"; } >/dev/null; then
+	result FAIL parts "the guests' tree, rdma-core's headers or the kernel's source could not be made"
+	exit 1
+fi
+
 # --- the tree's own rules ---------------------------------------------------------------------------------------
 
 check rules/layers "$TOP/scripts/check-layers.sh"
-if [ -x "$TOP/scripts/check-compat.sh" ]; then check rules/compat "$TOP/scripts/check-compat.sh"; fi
+check rules/compat "$TOP/scripts/check-compat.sh"
+check rules/licence "$TOP/scripts/check-tree.sh" licence
+check rules/hosts "$TOP/scripts/check-tree.sh" hosts
 
 if command -v shellcheck >/dev/null; then
 	while read -r script; do
@@ -46,6 +56,39 @@ if command -v shellcheck >/dev/null; then
 	done < <(find "$TOP/scripts" "$TOP/tests/guest" "$TOP/kernel/compat" -name '*.sh' | sort)
 else
 	result SKIP shellcheck "no shellcheck"
+fi
+
+# --- the kernel's code ------------------------------------------------------------------------------------------
+
+check checkpatch "$TOP/scripts/check-kernel-style.sh"
+
+sparse() {
+	cat "$BUILD/stock/sparse.txt"
+	[ ! -s "$BUILD/stock/sparse.txt" ]
+}
+
+# it is built here because sparse needs the kernel's headers; the stock lane takes what was built
+if ! command -v sparse >/dev/null; then
+	result SKIP sparse "no sparse"
+elif "$TOP/scripts/build-module.sh" stock >&2; then
+	check sparse sparse
+else
+	result FAIL sparse "the module does not build (log: build/log/module-stock.log)"
+fi
+
+# --- the user space's code --------------------------------------------------------------------------------------
+
+if command -v clang-format-19 >/dev/null; then
+	check clang-format "$TOP/scripts/check-cxx.sh" format
+else
+	result SKIP clang-format "no clang-format-19"
+fi
+if command -v clang-tidy-19 >/dev/null; then
+	while read -r file; do
+		check "clang-tidy/$file" "$TOP/scripts/check-cxx.sh" tidy "$file"
+	done < <(cd "$TOP" && find user tests/user/tools -name '*.cc' | sort)
+else
+	result SKIP clang-tidy "no clang-tidy-19"
 fi
 
 # --- the pure files ---------------------------------------------------------------------------------------------
@@ -93,5 +136,21 @@ if command -v cmake >/dev/null && command -v c++ >/dev/null; then
 else
 	result SKIP unit "no cmake, or no C++ compiler"
 fi
+
+# --- the provider -----------------------------------------------------------------------------------------------
+
+# provider_tests NAME SANITIZERS: what the build has to say goes to the terminal.
+provider_tests() {
+	local log=$logs/$1.log rc=0
+	"$TOP/scripts/provider-unit.sh" "$1" "$2" --gtest_color=no >"$log" || rc=$?
+	if grep -q '^\[=====' "$log"; then
+		gtest_results "$1" "$log" "$rc"
+	else
+		result FAIL "$1/build" "log: build/log/$1.log"
+	fi
+}
+
+provider_tests provider-unit address,undefined
+provider_tests provider-unit-tsan thread
 
 exit $failed

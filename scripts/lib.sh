@@ -193,6 +193,17 @@ keep_build() {
 	flock -s "$BUILDS_HELD"
 }
 
+# pass_once NAME KEY CMD...: a check that passed is not made again for the same key.
+pass_once() {
+	local name=$1 key=$2 empty
+	shift 2
+	find_build "passed-$name" "$key" && return
+	"$@" || return
+	empty=$(mktemp -d)
+	KEEP_BUILDS=100 keep_build "passed-$name" "$key" "$empty"
+	rmdir "$empty"
+}
+
 # lock_build NAME: one run at a time for a part of build/, until this script ends.
 lock_build() {
 	local lock

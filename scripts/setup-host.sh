@@ -14,7 +14,7 @@ packages=(
 	# trees, images, virtual machines
 	mmdebstrap debian-archive-keyring e2fsprogs qemu-system-x86
 	# the host lane
-	cmake ninja-build pkg-config shellcheck libgtest-dev libgmock-dev
+	cmake ninja-build pkg-config shellcheck libgtest-dev libgmock-dev sparse clang-format-19 clang-tidy-19
 	# what the scripts themselves call
 	procps psmisc util-linux
 )

@@ -133,16 +133,18 @@ void connect(ibv_qp *qp, const ibv_qp *peer, const Address &address)
 	attr.ah_attr.grh.dgid = address.gid;
 	attr.ah_attr.grh.sgid_index = static_cast<uint8_t>(address.index);
 	attr.ah_attr.grh.hop_limit = 1;
-	modify(qp, attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	modify(qp, attr,
+	       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 
 	attr = {};
 	attr.qp_state = IBV_QPS_RTS;
 	attr.timeout = 14;
 	attr.retry_cnt = attr.rnr_retry = 7;
 	attr.max_rd_atomic = 1;
-	modify(qp, attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+	modify(qp, attr,
+	       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+		       IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 void post_receive(ibv_srq *srq, const ibv_mr *mr)
@@ -284,9 +286,9 @@ int main(int argc, char **argv)
 	const Pd pd = made<Pd>(ibv_alloc_pd(context.get()), "ibv_alloc_pd");
 	const Cq cq = made<Cq>(ibv_create_cq(context.get(), 64, nullptr, nullptr, 0), "ibv_create_cq");
 	std::vector<char> memory(64);
-	const Mr mr = made<Mr>(ibv_reg_mr(pd.get(), memory.data(), memory.size(),
-					  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
-			       "ibv_reg_mr");
+	const Mr mr = made<Mr>(
+		ibv_reg_mr(pd.get(), memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
+		"ibv_reg_mr");
 	ibv_srq_init_attr init{};
 
 	init.attr.max_wr = 16;

@@ -74,6 +74,7 @@ int herald_cq_resize_end(struct ibv_cq *handle, int fd, const struct herald_ring
 {
 	Cq &cq = Cq::of(handle);
 	auto mapping = info ? map_cq(fd, *info) : Result<Mapping>(Errno{ECANCELED});
+	const int error = info ? mapping.error() : 0;
 
 	if (mapping) {
 		cq.mapping.trim();
@@ -87,7 +88,7 @@ int herald_cq_resize_end(struct ibv_cq *handle, int fd, const struct herald_ring
 			cq.ring.kill();
 	}
 	cq.lock.unlock();
-	return info ? mapping.error() : 0;
+	return error;
 }
 
 /* ----------------------------------------------------- polling, arming -- */

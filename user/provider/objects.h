@@ -24,7 +24,7 @@ struct Qp;
  * read it without the lock, so it stays mapped until the CQ goes.
  */
 struct RetiredRing {
-	Mapping mapping = {};
+	Mapping mapping;
 	RetiredRing *next = nullptr;
 };
 

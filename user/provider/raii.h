@@ -36,7 +36,7 @@ class Mapping {
 public:
 	Mapping() noexcept = default;
 	Mapping(Mapping &&other) noexcept
-	    : base_(std::exchange(other.base_, nullptr)), length_(std::exchange(other.length_, 0))
+		: base_(std::exchange(other.base_, nullptr)), length_(std::exchange(other.length_, 0))
 	{
 	}
 	Mapping &operator=(Mapping &&other) noexcept

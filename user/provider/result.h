@@ -18,7 +18,7 @@ public:
 
 	explicit operator bool() const noexcept { return error_ == 0; }
 	int error() const noexcept { return error_; }
-	T take() &&noexcept { return std::move(value_); }
+	T take() && noexcept { return std::move(value_); }
 
 private:
 	T value_{};

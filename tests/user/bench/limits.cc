@@ -175,8 +175,7 @@ void events_between_processes()
 	const EventPair pair;
 	const Child child([&] { pair.echo(); });
 
-	report("lat_event", 0, "eventfd_processes",
-	       seconds_per_call([&] { pair.round_trip(); }) / 2 * 1e6, "us");
+	report("lat_event", 0, "eventfd_processes", seconds_per_call([&] { pair.round_trip(); }) / 2 * 1e6, "us");
 }
 
 void events_between_threads()
@@ -184,8 +183,7 @@ void events_between_threads()
 	const EventPair pair;
 	std::thread thread([&] { pair.echo(); });
 
-	report("lat_event", 0, "eventfd_threads",
-	       seconds_per_call([&] { pair.round_trip(); }) / 2 * 1e6, "us");
+	report("lat_event", 0, "eventfd_threads", seconds_per_call([&] { pair.round_trip(); }) / 2 * 1e6, "us");
 	EventPair::put(pair.ping, 2);
 	thread.join();
 }
@@ -209,11 +207,12 @@ void polling_between_processes()
 		});
 		uint64_t n = 0;
 
-		report("lat_poll", 0, "shared_memory", seconds_per_call([&] {
+		auto round_trip = [&] {
 			ping->store(++n, std::memory_order_release);
 			while (pong->load(std::memory_order_acquire) != n)
 				;
-		}) / 2 * 1e6, "us");
+		};
+		report("lat_poll", 0, "shared_memory", seconds_per_call(round_trip) / 2 * 1e6, "us");
 	}
 	munmap(memory, 4096);
 }

@@ -139,8 +139,7 @@ private:
 		for (int i = 0; i < port.gid_tbl_len && gid_index_ < 0; i++) {
 			ibv_gid_entry entry{};
 
-			if (!ibv_query_gid_ex(context_, 1, i, &entry, 0) &&
-			    entry.gid_type == IBV_GID_TYPE_ROCE_V2) {
+			if (!ibv_query_gid_ex(context_, 1, i, &entry, 0) && entry.gid_type == IBV_GID_TYPE_ROCE_V2) {
 				gid_ = entry.gid;
 				gid_index_ = i;
 			}
@@ -164,14 +163,16 @@ private:
 		attr.ah_attr.grh.dgid = gid_;
 		attr.ah_attr.grh.sgid_index = static_cast<uint8_t>(gid_index_);
 		attr.ah_attr.grh.hop_limit = 1;
-		modify(qp, attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+		modify(qp, attr,
+		       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 		attr.qp_state = IBV_QPS_RTS;
 		attr.timeout = 14;
 		attr.retry_cnt = attr.rnr_retry = 7;
 		attr.max_rd_atomic = 1;
-		modify(qp, attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-			       IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+		modify(qp, attr,
+		       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+			       IBV_QP_MAX_QP_RD_ATOMIC);
 	}
 
 	static void modify(ibv_qp *qp, ibv_qp_attr &attr, int mask)

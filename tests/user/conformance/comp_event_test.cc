@@ -25,7 +25,10 @@ protected:
 	void message(Pair &p, bool solicited)
 	{
 		recv(p.b, p.b.mem, 0, 64, 5);
-		Send(IBV_WR_SEND, 6).from(p.a.mem, 0, 8).add_flags(solicited ? (unsigned int)IBV_SEND_SOLICITED : 0u).post(p.a);
+		Send(IBV_WR_SEND, 6)
+			.from(p.a.mem, 0, 8)
+			.add_flags(solicited ? (unsigned int)IBV_SEND_SOLICITED : 0u)
+			.post(p.a);
 		expect_ok(p.a.scq, 6);
 	}
 	Channel channel = make_channel(dev);

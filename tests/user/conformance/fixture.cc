@@ -18,9 +18,18 @@ static int env_int(const char *name, int fallback)
 	return value && *value ? atoi(value) : fallback;
 }
 
-int slowness() { return std::max(1, env_int("FACTOR", 1)); }
-Millis patience() { return Millis(1000 * env_int("HERALD_PATIENCE", 30 * slowness())); }
-Millis quiet() { return Millis(200 * std::min(slowness(), 5)); }
+int slowness()
+{
+	return std::max(1, env_int("FACTOR", 1));
+}
+Millis patience()
+{
+	return Millis(1000 * env_int("HERALD_PATIENCE", 30 * slowness()));
+}
+Millis quiet()
+{
+	return Millis(200 * std::min(slowness(), 5));
+}
 
 void fail(const std::string &what)
 {
@@ -87,7 +96,8 @@ std::optional<int> Device::find_gid(Family family) const
 		if (ibv_query_gid_ex(ctx, port_num, i, &entry, 0) || entry.gid_type != IBV_GID_TYPE_ROCE_V2)
 			continue;
 		/* a link-local one will not do: on lo nothing leads to it */
-		if (is_v4(entry.gid) == (family == Family::v4) && !(entry.gid.raw[0] == 0xfe && entry.gid.raw[1] == 0x80))
+		if (is_v4(entry.gid) == (family == Family::v4) &&
+		    !(entry.gid.raw[0] == 0xfe && entry.gid.raw[1] == 0x80))
 			return i;
 	}
 	return {};
@@ -222,8 +232,7 @@ std::vector<ibv_wc> poll_n(ibv_cq *cq, size_t n, Millis limit)
 		have += rc;
 		if (rc == 0) {
 			if (Clock::now() > end)
-				fail("only " + std::to_string(have) + " of " + std::to_string(n) +
-				     " completions came");
+				fail("only " + std::to_string(have) + " of " + std::to_string(n) + " completions came");
 			std::this_thread::yield();
 		}
 	}

@@ -38,13 +38,15 @@ void require(bool ok, const std::string &what);
 void require_ok(int rc, const std::string &what);
 
 /* libibverbs answers with an errno, with -errno, or with -1 and errno. */
-inline int code(int rc) { return rc == -1 ? errno : rc < 0 ? -rc : rc; }
+inline int code(int rc)
+{
+	return rc == -1 ? errno : rc < 0 ? -rc : rc;
+}
 
 /* ------------------------------------------------------------- objects -- */
 
 /* A verbs object; destroying it must succeed, or the test fails. */
-template <class T, int (*Destroy)(T *)>
-class Owned {
+template <class T, int (*Destroy)(T *)> class Owned {
 public:
 	Owned() = default;
 	explicit Owned(T *p) : p_(p) {}
@@ -122,8 +124,8 @@ Cq make_cq(ibv_context *ctx, int cqe, ibv_comp_channel *channel = nullptr, void 
 Channel make_channel(ibv_context *ctx);
 Srq make_srq(ibv_pd *pd, uint32_t max_wr, uint32_t max_sge = 1, uint32_t limit = 0);
 
-constexpr int kAllAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			   IBV_ACCESS_REMOTE_ATOMIC;
+constexpr int kAllAccess =
+	IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
 /* Zeroed pages, registered. */
 class Region {
@@ -197,8 +199,7 @@ void expect_no_async(ibv_context *ctx, Millis limit = quiet());
  * A thread that fails its test instead of ending the program, and that is joined (and asked to stop, if it takes a
  * std::stop_token) even when the test gives up early.
  */
-template <class F>
-std::jthread worker(F body)
+template <class F> std::jthread worker(F body)
 {
 	return std::jthread([body](std::stop_token stop) {
 		try {

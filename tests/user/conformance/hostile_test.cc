@@ -14,8 +14,10 @@ using namespace conformance;
 
 namespace {
 
+/* clang-format off */
 constexpr uint64_t kNasty[] = {0, 1, ~0ull, 0x80000000, 0xffffffff, 0x7fffffff, 0x8000000000000000, 0xffffffff00000000,
 			       64, 4096, 0x0101010101010101};
+/* clang-format on */
 
 uint64_t nasty(Random &rnd)
 {
@@ -123,8 +125,7 @@ std::vector<Mapping> rings()
 }
 
 /* A hostile process has no duties: whatever becomes of it, it leaves at once, without tidying up. */
-template <class F>
-int hostile(F body)
+template <class F> int hostile(F body)
 {
 	freopen("/dev/null", "w", stderr);
 	freopen("/dev/null", "w", stdout);
@@ -140,8 +141,7 @@ int hostile(F body)
 class HostileTest : public ::testing::Test {
 protected:
 	/* Children with one seed each; the victim is well after each of them, and they leave nothing. */
-	template <class F>
-	void run(int children, Millis each, F body)
+	template <class F> void run(int children, Millis each, F body)
 	{
 		std::string name = Device().name;
 		Victim victim;

@@ -242,8 +242,8 @@ TEST_F(ReregTest, ChangesPd)
 TEST_F(ReregTest, ChangesTranslation)
 {
 	Region one(pd, 4096);
-	auto *two = static_cast<uint8_t *>(
-		mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+	auto *two =
+		static_cast<uint8_t *>(mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 
 	ASSERT_NE(two, MAP_FAILED);
 	ASSERT_EQ(ibv_rereg_mr(one.mr, IBV_REREG_MR_CHANGE_TRANSLATION, nullptr, two, 8192, 0), 0);

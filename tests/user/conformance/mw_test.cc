@@ -15,8 +15,9 @@ protected:
 	{
 		unsigned int caps = dev.attr.device_cap_flags;
 
-		if (GetParam() == IBV_MW_TYPE_1 ? !(caps & IBV_DEVICE_MEM_WINDOW)
-						: !(caps & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)))
+		if (GetParam() == IBV_MW_TYPE_1
+			    ? !(caps & IBV_DEVICE_MEM_WINDOW)
+			    : !(caps & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)))
 			GTEST_SKIP() << "windows of this type are not advertised";
 	}
 	Mw make_mw(ibv_pd *of = nullptr)

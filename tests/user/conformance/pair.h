@@ -85,7 +85,10 @@ Attr state_attr(ibv_qp_state state);
 
 int try_modify(ibv_qp *qp, const Attr &attr);
 void modify(ibv_qp *qp, const Attr &attr);
-inline void modify(ibv_qp *qp, ibv_qp_state state) { modify(qp, state_attr(state)); }
+inline void modify(ibv_qp *qp, ibv_qp_state state)
+{
+	modify(qp, state_attr(state));
+}
 void to_init(ibv_qp *qp, const Path &path = {});
 void to_rtr(const Device &dev, ibv_qp *qp, uint32_t dest_qpn, const Path &path = {}, int dest_gid_index = -1);
 void to_rts(const Device &dev, ibv_qp *qp, const Path &path = {});

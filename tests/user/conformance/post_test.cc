@@ -153,10 +153,19 @@ TEST_F(PostTest, InlineRules)
 	ASSERT_EQ(ibv_query_qp(p.a, &a, IBV_QP_CAP, &init), 0);
 	uint32_t most = init.cap.max_inline_data;
 	ASSERT_GE(most, 64u);
-	int rc = Send(IBV_WR_RDMA_WRITE).sge({p.a.mem.addr(), most + 1, 0}).to(p.b.mem).add_flags(IBV_SEND_INLINE).try_post(p.a);
+	int rc = Send(IBV_WR_RDMA_WRITE)
+			 .sge({p.a.mem.addr(), most + 1, 0})
+			 .to(p.b.mem)
+			 .add_flags(IBV_SEND_INLINE)
+			 .try_post(p.a);
 	EXPECT_TRUE(rc == EINVAL || rc == ENOMEM) << rc;
-	EXPECT_EQ(Send(IBV_WR_RDMA_READ).from(p.a.mem, 0, 8).to(p.b.mem).add_flags(IBV_SEND_INLINE).try_post(p.a), EINVAL);
-	EXPECT_EQ(Send(IBV_WR_ATOMIC_FETCH_AND_ADD).from(p.a.mem, 0, 8).to(p.b.mem).add_flags(IBV_SEND_INLINE).try_post(p.a),
+	EXPECT_EQ(Send(IBV_WR_RDMA_READ).from(p.a.mem, 0, 8).to(p.b.mem).add_flags(IBV_SEND_INLINE).try_post(p.a),
+		  EINVAL);
+	EXPECT_EQ(Send(IBV_WR_ATOMIC_FETCH_AND_ADD)
+			  .from(p.a.mem, 0, 8)
+			  .to(p.b.mem)
+			  .add_flags(IBV_SEND_INLINE)
+			  .try_post(p.a),
 		  EINVAL);
 	expect_stays_empty(p.a.scq);
 	EXPECT_EQ(state_of(p.a), IBV_QPS_RTS);
@@ -191,7 +200,8 @@ TEST_F(PostTest, OperationsThatAnRcQpHasNot)
 	Pair p = make_pair();
 
 	for (int op : {12, 13, 30, 31, 32, 33, 255, -1})
-		EXPECT_EQ(Send(static_cast<ibv_wr_opcode>(op)).from(p.a.mem, 0, 8).to(p.b.mem).try_post(p.a), EINVAL) << op;
+		EXPECT_EQ(Send(static_cast<ibv_wr_opcode>(op)).from(p.a.mem, 0, 8).to(p.b.mem).try_post(p.a), EINVAL)
+			<< op;
 	expect_stays_empty(p.a.scq);
 	EXPECT_EQ(state_of(p.a), IBV_QPS_RTS);
 }

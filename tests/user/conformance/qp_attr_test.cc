@@ -174,8 +174,7 @@ static const BadValue kBadRtr[] = {
 	{"max_dest_rd_atomic", IBV_QP_MAX_DEST_RD_ATOMIC,
 	 [](auto &a, auto &d) { a.max_dest_rd_atomic = static_cast<uint8_t>(d.attr.max_qp_rd_atom + 1); }},
 	{"min_rnr_timer", IBV_QP_MIN_RNR_TIMER, [](auto &a, auto &) { a.min_rnr_timer = 32; }},
-	{"sgid_index", IBV_QP_AV,
-	 [](auto &a, auto &) { a.ah_attr.grh.sgid_index = 255; }},
+	{"sgid_index", IBV_QP_AV, [](auto &a, auto &) { a.ah_attr.grh.sgid_index = 255; }},
 	{"no GRH", IBV_QP_AV, [](auto &a, auto &) { a.ah_attr.is_global = 0; }},
 	{"AV port", IBV_QP_AV, [](auto &a, auto &) { a.ah_attr.port_num = 2; }},
 };

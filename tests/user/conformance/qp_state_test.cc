@@ -10,7 +10,7 @@ using namespace conformance;
 namespace {
 
 constexpr ibv_qp_state kStates[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
-				    IBV_QPS_SQD,   IBV_QPS_SQE,	 IBV_QPS_ERR};
+				    IBV_QPS_SQD,   IBV_QPS_SQE,  IBV_QPS_ERR};
 constexpr const char *kNames[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
 
 struct Transition {
@@ -65,21 +65,31 @@ constexpr Transition kValid[] = {
 	  IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
 	{IBV_QPS_SQE, IBV_QPS_RESET, {}, {}},
 	{IBV_QPS_SQE, IBV_QPS_ERR, {}, {}},
-	{IBV_QPS_SQE,
-	 IBV_QPS_RTS,
-	 {},
-	 {0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
+	{IBV_QPS_SQE, IBV_QPS_RTS, {}, {0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS, IBV_QP_CUR_STATE | IBV_QP_QKEY}},
 	{IBV_QPS_ERR, IBV_QPS_RESET, {}, {}},
 	{IBV_QPS_ERR, IBV_QPS_ERR, {}, {}},
 };
 
 /* What may be tried in any transition; the rest belongs to migration. */
 constexpr int kBits[] = {
-	IBV_QP_CUR_STATE,	 IBV_QP_EN_SQD_ASYNC_NOTIFY, IBV_QP_ACCESS_FLAGS,	IBV_QP_PKEY_INDEX,
-	IBV_QP_PORT,		 IBV_QP_QKEY,		     IBV_QP_AV,			IBV_QP_PATH_MTU,
-	IBV_QP_TIMEOUT,		 IBV_QP_RETRY_CNT,	     IBV_QP_RNR_RETRY,		IBV_QP_RQ_PSN,
-	IBV_QP_MAX_QP_RD_ATOMIC, IBV_QP_MIN_RNR_TIMER,	     IBV_QP_SQ_PSN,		IBV_QP_MAX_DEST_RD_ATOMIC,
-	IBV_QP_CAP,		 IBV_QP_DEST_QPN,
+	IBV_QP_CUR_STATE,
+	IBV_QP_EN_SQD_ASYNC_NOTIFY,
+	IBV_QP_ACCESS_FLAGS,
+	IBV_QP_PKEY_INDEX,
+	IBV_QP_PORT,
+	IBV_QP_QKEY,
+	IBV_QP_AV,
+	IBV_QP_PATH_MTU,
+	IBV_QP_TIMEOUT,
+	IBV_QP_RETRY_CNT,
+	IBV_QP_RNR_RETRY,
+	IBV_QP_RQ_PSN,
+	IBV_QP_MAX_QP_RD_ATOMIC,
+	IBV_QP_MIN_RNR_TIMER,
+	IBV_QP_SQ_PSN,
+	IBV_QP_MAX_DEST_RD_ATOMIC,
+	IBV_QP_CAP,
+	IBV_QP_DEST_QPN,
 };
 
 const Transition *find(ibv_qp_state from, ibv_qp_state to)
@@ -167,10 +177,9 @@ protected:
 	End peer{dev, pd, peer_options()};
 };
 
-INSTANTIATE_TEST_SUITE_P(Types, QpStateTest, ::testing::Values(IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD),
-			 [](const auto &i) {
-				 return i.param == IBV_QPT_RC ? "Rc" : i.param == IBV_QPT_UC ? "Uc" : "Ud";
-			 });
+INSTANTIATE_TEST_SUITE_P(Types, QpStateTest, ::testing::Values(IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD), [](const auto &i) {
+	return i.param == IBV_QPT_RC ? "Rc" : i.param == IBV_QPT_UC ? "Uc" : "Ud";
+});
 
 TEST_P(QpStateTest, ValidTransitionsWithWhatTheyRequire)
 {

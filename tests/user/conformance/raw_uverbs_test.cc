@@ -81,8 +81,7 @@ struct Maker {
 	size_t answer; /* bytes of the core's answer */
 };
 
-template <class T>
-std::vector<uint8_t> bytes(const T &t)
+template <class T> std::vector<uint8_t> bytes(const T &t)
 {
 	auto *p = reinterpret_cast<const uint8_t *>(&t);
 
@@ -107,7 +106,8 @@ protected:
 		uint8_t answer[512] = {};
 		uint32_t h;
 
-		require_ok(raw.command(number, core.data(), core.size(), {}, answer, sizeof(answer)), "a plain command");
+		require_ok(raw.command(number, core.data(), core.size(), {}, answer, sizeof(answer)),
+			   "a plain command");
 		memcpy(&h, answer, 4);
 		return h;
 	}

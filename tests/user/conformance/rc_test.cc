@@ -253,8 +253,7 @@ TEST_F(RcOps, MixedOperationsCompleteInOrder)
 			recv(p.b, p.b.mem, 60000, 64, i);
 		for (int i = 0; i < 60; i++) {
 			static const ibv_wr_opcode ops[] = {IBV_WR_RDMA_READ, IBV_WR_SEND, IBV_WR_RDMA_WRITE,
-							    IBV_WR_ATOMIC_FETCH_AND_ADD,
-							    IBV_WR_RDMA_WRITE_WITH_IMM};
+							    IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_RDMA_WRITE_WITH_IMM};
 			ibv_wr_opcode op = ops[i % 5];
 			if (op == IBV_WR_RDMA_WRITE_WITH_IMM && i >= 30)
 				op = IBV_WR_RDMA_READ;
@@ -310,7 +309,10 @@ TEST_F(RcOps, BothDirectionsAtOnce)
 	Pair p = make_pair();
 	auto run = [](End &me, End &other, int id) {
 		for (int i = 0; i < 500; i++) {
-			Send(IBV_WR_RDMA_WRITE, i).from(me.mem, id * 1000, 900).to(other.mem, 10000 + id * 1000).post(me);
+			Send(IBV_WR_RDMA_WRITE, i)
+				.from(me.mem, id * 1000, 900)
+				.to(other.mem, 10000 + id * 1000)
+				.post(me);
 			expect_ok(me.scq, i);
 		}
 	};

@@ -120,7 +120,11 @@ TEST_F(StatusTest, LocLenAtomic)
 {
 	for (uint32_t len : {4u, 16u}) {
 		Pair p = make_pair();
-		int rc = Send(IBV_WR_ATOMIC_FETCH_AND_ADD, 1).from(p.a.mem, 0, len).to(p.b.mem).operands(1).try_post(p.a);
+		int rc = Send(IBV_WR_ATOMIC_FETCH_AND_ADD, 1)
+				 .from(p.a.mem, 0, len)
+				 .to(p.b.mem)
+				 .operands(1)
+				 .try_post(p.a);
 		if (rc) {
 			EXPECT_EQ(rc, EINVAL);
 			continue;
@@ -264,7 +268,7 @@ TEST_F(StatusTest, LocProtAtTheResponder)
 
 	for (int kind = 0; kind < 3; kind++) {
 		Pair p = make_pair();
-		ibv_sge bad = kind == 0	  ? ibv_sge{p.b.mem.addr(), 100, stale(p.b.mem)}
+		ibv_sge bad = kind == 0   ? ibv_sge{p.b.mem.addr(), 100, stale(p.b.mem)}
 			      : kind == 1 ? ibv_sge{p.b.mem.addr(65000), 1000, p.b.mem.mr->lkey}
 					  : readonly.sge(0, 100);
 		ASSERT_EQ(try_recv(p.b, {bad}, 5), 0);

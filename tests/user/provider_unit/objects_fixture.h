@@ -10,7 +10,7 @@ namespace fake {
 /* A CQ of the provider and its kernel's half. */
 struct UserCq {
 	UserCq(Device &device, uint32_t depth, uint64_t wc_flags = IBV_WC_STANDARD_FLAGS, bool alone = false)
-	    : handle(herald_cq_new(alone))
+		: handle(herald_cq_new(alone))
 	{
 		herald_ring_info info;
 
@@ -44,7 +44,7 @@ struct UserQp {
 
 	UserQp(Device &device, UserCq &send_cq, UserCq &recv_cq, uint32_t qpn, ibv_qp_type type = IBV_QPT_RC,
 	       ibv_qp_cap cap = {4, 3, 2, 2, 32})
-	    : cap(cap), handle(herald_qp_new(false))
+		: cap(cap), handle(herald_qp_new(false))
 	{
 		const uint32_t send_stride = 128, recv_stride = 48;
 		herald_create_qp_resp resp = {};

@@ -45,8 +45,7 @@ unsigned int left()
 	return pread(knob, text, sizeof(text) - 1, 0) > 0 ? strtoul(text, nullptr, 10) : 0;
 }
 
-template <class T>
-T *must(T *p, const char *what)
+template <class T> T *must(T *p, const char *what)
 {
 	if (!p) {
 		perror(what);
@@ -77,7 +76,8 @@ void prepare(const char *name)
 	ctx = must(ibv_open_device(device), "open");
 	pd = must(ibv_alloc_pd(ctx), "pd");
 	cq = must(ibv_create_cq(ctx, 16, nullptr, nullptr, 0), "cq");
-	memory = static_cast<uint8_t *>(mmap(nullptr, kMemory, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
+	memory = static_cast<uint8_t *>(
+		mmap(nullptr, kMemory, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
 	for (int i = 0; i < 64; i++) {
 		ibv_gid_entry entry{};
 
@@ -223,9 +223,9 @@ Undo try_attach()
 }
 
 const std::map<std::string, Undo (*)()> verbs = {
-	{"context", try_context}, {"pd", try_pd}, {"cq", try_cq}, {"qp", try_qp},	  {"srq", try_srq},
-	{"mr", try_mr},		  {"mw", try_mw}, {"ah", try_ah}, {"resize", try_resize}, {"modify", try_modify},
-	{"attach", try_attach},
+	{"context", try_context}, {"pd", try_pd},         {"cq", try_cq},         {"qp", try_qp},
+	{"srq", try_srq},         {"mr", try_mr},         {"mw", try_mw},         {"ah", try_ah},
+	{"resize", try_resize},   {"modify", try_modify}, {"attach", try_attach},
 };
 
 } // namespace

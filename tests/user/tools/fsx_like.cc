@@ -37,7 +37,10 @@ uint64_t random_number()
 	return state;
 }
 
-uint64_t below(uint64_t n) { return n ? random_number() % n : 0; }
+uint64_t below(uint64_t n)
+{
+	return n ? random_number() % n : 0;
+}
 
 [[noreturn]] void die(const std::string &what)
 {
@@ -74,10 +77,9 @@ public:
 	void run_one()
 	{
 		static void (File::*const operations[])() = {
-			&File::read_some,  &File::read_some,  &File::write_some, &File::write_some,
-			&File::write_some, &File::append,     &File::map_read,	 &File::map_write,
-			&File::truncate,   &File::grow,	      &File::sync,	 &File::again,
-			&File::drop,
+			&File::read_some, &File::read_some, &File::write_some, &File::write_some, &File::write_some,
+			&File::append,    &File::map_read,  &File::map_write,  &File::truncate,   &File::grow,
+			&File::sync,      &File::again,     &File::drop,
 		};
 
 		(this->*operations[below(std::size(operations))])();
@@ -136,7 +138,7 @@ private:
 		}
 		if (direct)
 			set_direct(false);
-		if (got != len || memcmp(to, model_.data() + off, len))
+		if (got != len || memcmp(to, model_.data() + off, len) != 0)
 			mismatch(got == len ? "read" : "short read", model_.data() + off, to, off, got);
 	}
 	void write_at(size_t off, size_t len, bool direct)
@@ -226,7 +228,7 @@ private:
 		if (model_.empty())
 			return;
 		uint8_t *p = map(off, len, skip, PROT_READ);
-		if (memcmp(p + skip, model_.data() + off, len))
+		if (memcmp(p + skip, model_.data() + off, len) != 0)
 			mismatch("mapped read", model_.data() + off, p + skip, off, len);
 		munmap(p, len + skip);
 	}
@@ -340,8 +342,9 @@ int main(int argc, char **argv)
 		}
 	}
 	if (optind + 1 != argc || !max_length || !max_io) {
-		fprintf(stderr, "usage: fsx_like [-s SEED] [-n OPERATIONS] [-l MAX-LENGTH] [-o MAX-IO] [-d] [-m MODEL] FILE\n"
-				"       fsx_like -c MODEL FILE\n");
+		fprintf(stderr,
+			"usage: fsx_like [-s SEED] [-n OPERATIONS] [-l MAX-LENGTH] [-o MAX-IO] [-d] [-m MODEL] FILE\n"
+			"       fsx_like -c MODEL FILE\n");
 		return 2;
 	}
 	if (against)

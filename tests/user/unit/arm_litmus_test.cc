@@ -38,8 +38,7 @@ public:
 		full_barrier();
 		__u64 arm = s.arm.load(std::memory_order_relaxed);
 		auto state = herald_arm_word_state(arm, fired, index);
-		auto step = herald_arm_table(state, solicited ? HERALD_IN_PUBLISH_SOLICITED :
-								HERALD_IN_PUBLISH);
+		auto step = herald_arm_table(state, solicited ? HERALD_IN_PUBLISH_SOLICITED : HERALD_IN_PUBLISH);
 		if (step->verdict != HERALD_FIRE)
 			return;
 		fired = HERALD_ARM_SEQ(arm);

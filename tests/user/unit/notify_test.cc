@@ -10,8 +10,7 @@ namespace {
 
 herald_arm_step step(int state, int input)
 {
-	return *herald_arm_table(static_cast<herald_arm_state>(state),
-				 static_cast<herald_arm_input>(input));
+	return *herald_arm_table(static_cast<herald_arm_state>(state), static_cast<herald_arm_input>(input));
 }
 
 // C1: an arm is one-shot: whatever fires leaves the CQ disarmed, and a disarmed CQ is silent.
@@ -115,7 +114,7 @@ TEST(ArmTable, RandomHistories)
 	}
 }
 
-constexpr __u32 indices[] = { 0, 1, 2, 0x7ffffffe, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff };
+constexpr __u32 indices[] = {0, 1, 2, 0x7ffffffe, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff};
 
 // Around every corner of the index: the CQEs that were seen do not fire, the next 1000 do.
 TEST(ArmWord, SeenAcrossTheWrap)
@@ -132,17 +131,15 @@ TEST(ArmWord, SeenAcrossTheWrap)
 
 TEST(ArmWord, Kinds)
 {
-	EXPECT_EQ(herald_arm_word_state(HERALD_ARM(0, 1, HERALD_ARM_SOLICITED), 0, 0),
-		  HERALD_ARMED_SOLICITED);
-	EXPECT_EQ(herald_arm_word_state(HERALD_ARM(0, 1, HERALD_ARM_NEXT), 0, 0),
-		  HERALD_ARMED_NEXT);
+	EXPECT_EQ(herald_arm_word_state(HERALD_ARM(0, 1, HERALD_ARM_SOLICITED), 0, 0), HERALD_ARMED_SOLICITED);
+	EXPECT_EQ(herald_arm_word_state(HERALD_ARM(0, 1, HERALD_ARM_NEXT), 0, 0), HERALD_ARMED_NEXT);
 	EXPECT_EQ(herald_arm_word_state(HERALD_ARM(0, 1, 0), 0, 0), HERALD_DISARMED);
 	EXPECT_EQ(herald_arm_word_state(HERALD_ARM(0, 1, 3), 0, 0), HERALD_DISARMED);
 }
 
 TEST(ArmWord, ConsumedUntilTheNextSequenceNumber)
 {
-	for (__u32 seq : { 1u, 2u, HERALD_ARM_SEQ_MASK - 1, HERALD_ARM_SEQ_MASK }) {
+	for (__u32 seq : {1u, 2u, HERALD_ARM_SEQ_MASK - 1, HERALD_ARM_SEQ_MASK}) {
 		__u64 arm = HERALD_ARM(7, seq, HERALD_ARM_NEXT);
 		__u64 again = HERALD_ARM(7, seq + 1, HERALD_ARM_NEXT);
 

@@ -81,11 +81,9 @@ TEST_P(Outcome, LocalFaultsStayLocal)
 	}
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Outcome, testing::Range(0, static_cast<int>(HERALD_OUTCOMES)),
-			 [](const auto &info) {
-				 return std::string(herald_outcome_row(
-					 static_cast<herald_outcome>(info.param))->name);
-			 });
+INSTANTIATE_TEST_SUITE_P(All, Outcome, testing::Range(0, static_cast<int>(HERALD_OUTCOMES)), [](const auto &info) {
+	return std::string(herald_outcome_row(static_cast<herald_outcome>(info.param))->name);
+});
 
 TEST(OutcomeTable, ImpossibleIsBadSq)
 {

@@ -35,8 +35,7 @@ TEST(QpState, SendsFromRtsOn)
 TEST(QpState, AnswersInRtrRtsSqdSqe)
 {
 	for (int state = IB_QPS_RESET; state <= IB_QPS_ERR; state++)
-		EXPECT_EQ(may(state, HERALD_MAY_RECEIVE),
-			  state >= IB_QPS_RTR && state <= IB_QPS_SQE) << state;
+		EXPECT_EQ(may(state, HERALD_MAY_RECEIVE), state >= IB_QPS_RTR && state <= IB_QPS_SQE) << state;
 }
 
 TEST(QpState, StartsSendsInRtsOnly)
@@ -49,8 +48,7 @@ TEST(QpState, StartsSendsInRtsOnly)
 TEST(QpState, Flushes)
 {
 	for (int state = IB_QPS_RESET; state <= IB_QPS_ERR; state++) {
-		EXPECT_EQ(may(state, HERALD_FLUSH_SEND),
-			  state == IB_QPS_SQE || state == IB_QPS_ERR) << state;
+		EXPECT_EQ(may(state, HERALD_FLUSH_SEND), state == IB_QPS_SQE || state == IB_QPS_ERR) << state;
 		EXPECT_EQ(may(state, HERALD_FLUSH_RECV), state == IB_QPS_ERR) << state;
 	}
 }
@@ -60,16 +58,15 @@ TEST(QpState, WorkOrFlushNeverBoth)
 	for (int state = IB_QPS_RESET; state <= IB_QPS_ERR; state++) {
 		auto activity = herald_qp_activity(state);
 
-		EXPECT_FALSE((activity & HERALD_FLUSH_SEND) &&
-			     (activity & (HERALD_MAY_SEND | HERALD_MAY_CONTINUE))) << state;
-		EXPECT_FALSE((activity & HERALD_FLUSH_RECV) &&
-			     (activity & HERALD_MAY_RECEIVE)) << state;
+		EXPECT_FALSE((activity & HERALD_FLUSH_SEND) && (activity & (HERALD_MAY_SEND | HERALD_MAY_CONTINUE)))
+			<< state;
+		EXPECT_FALSE((activity & HERALD_FLUSH_RECV) && (activity & HERALD_MAY_RECEIVE)) << state;
 	}
 }
 
 TEST(QpState, ImpossibleStates)
 {
-	for (int state : { -1, IB_QPS_ERR + 1, INT_MAX, INT_MIN })
+	for (int state : {-1, IB_QPS_ERR + 1, INT_MAX, INT_MIN})
 		EXPECT_EQ(herald_qp_activity(state), 0u) << state;
 }
 
