@@ -62,7 +62,7 @@ fi
 
 check checkpatch "$TOP/scripts/check-kernel-style.sh"
 
-sparse() {
+sparse_is_silent() {
 	cat "$BUILD/stock/sparse.txt"
 	[ ! -s "$BUILD/stock/sparse.txt" ]
 }
@@ -71,7 +71,7 @@ sparse() {
 if ! command -v sparse >/dev/null; then
 	result SKIP sparse "no sparse"
 elif "$TOP/scripts/build-module.sh" stock >&2; then
-	check sparse sparse
+	check sparse sparse_is_silent
 else
 	result FAIL sparse "the module does not build (log: build/log/module-stock.log)"
 fi
