@@ -134,7 +134,8 @@ files_hash() {
 	shift
 	(
 		cd "$folder"
-		find "$@" -type f ! -name '*.o' ! -name '*.ko' ! -name '*.mod' ! -name '*.mod.c' ! -name '.*.cmd' -print0 |
+		find "$@" -type f ! -name '*.o' ! -name '*.ko' ! -name '*.mod' ! -name '*.mod.c' ! -name '.*.cmd' \
+			! -name modules.order ! -name Module.symvers -print0 |
 			LC_ALL=C sort -z | xargs -0r sha256sum
 	) | sha256sum | cut -c 1-16
 }
