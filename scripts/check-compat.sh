@@ -57,10 +57,10 @@ check_build() { # FOLDER VERSION
 	fi
 	# what the compiler was told, as Kbuild noted it
 	[ -e "$1/kernel/compat/.ops.o.cmd" ] || { complain "no build of the module in $1"; return; }
-	while IFS=$'\t' read -r missing extra; do
+	while IFS=: read -r missing extra; do
 		name=${missing:-$extra}
-		complain "Linux $version: golden-$golden.txt has ${extra:+not }$name, the probes found it ${missing:+not}"
-	done < <(comm -3 <(list "$compat/golden-$golden.txt") \
+		complain "Linux $version: golden-$golden.txt has $name ${extra:+not}, the probes found it ${missing:+not}"
+	done < <(comm -3 --output-delimiter=: <(list "$compat/golden-$golden.txt") \
 		<(grep -oE -- '-DHAVE_[A-Z0-9_]+' "$1/kernel/compat/.ops.o.cmd" | sed 's/^-D//' | sort -u))
 }
 
