@@ -82,6 +82,7 @@ static inline bool herald_engine_release(struct herald_engine *e)
 		return true;
 	}
 	atomic_andnot(HERALD_ENGINE_KICK, &e->word);
+	/* the kick is taken before the caller looks for what it was about */
 	smp_mb__after_atomic();
 	return false;
 }

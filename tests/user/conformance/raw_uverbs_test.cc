@@ -353,9 +353,9 @@ TEST_F(RawTest, PostingCommands)
 
 	post.qp_handle = handle(all[2].number, all[2].core);
 	post.wqe_size = sizeof(ib_uverbs_send_wr);
-	for (uint32_t number : {IB_USER_VERBS_CMD_POST_SEND, IB_USER_VERBS_CMD_POST_RECV,
-				IB_USER_VERBS_CMD_POST_SRQ_RECV, IB_USER_VERBS_CMD_POLL_CQ,
-				IB_USER_VERBS_CMD_REQ_NOTIFY_CQ})
+	for (uint32_t number :
+	     {IB_USER_VERBS_CMD_POST_SEND, IB_USER_VERBS_CMD_POST_RECV, IB_USER_VERBS_CMD_POST_SRQ_RECV,
+	      IB_USER_VERBS_CMD_POLL_CQ, IB_USER_VERBS_CMD_REQ_NOTIFY_CQ})
 		EXPECT_EQ(raw.command(number, &post, sizeof(post), {}, answer, sizeof(answer)), EOPNOTSUPP) << number;
 }
 
@@ -399,8 +399,9 @@ TEST_F(RawTest, Doorbells)
 		uint8_t answer[512] = {};
 		ib_uverbs_create_qp_resp made;
 
-		require_ok(raw.command(all[2].number, all[2].core.data(), all[2].core.size(), {}, answer, sizeof(answer)),
-			   "CREATE_QP");
+		require_ok(
+			raw.command(all[2].number, all[2].core.data(), all[2].core.size(), {}, answer, sizeof(answer)),
+			"CREATE_QP");
 		memcpy(&made, answer, sizeof(made));
 		qpn = made.qpn;
 	}
