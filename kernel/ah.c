@@ -7,6 +7,7 @@
 
 #include "ah.h"
 #include "device.h"
+#include "udata.h"
 
 int herald_av_from_attr(struct herald_av *av, const struct rdma_ah_attr *attr)
 {
@@ -90,12 +91,13 @@ int herald_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct 
 	gfp_t gfp = init->flags & RDMA_CREATE_AH_SLEEPABLE ? GFP_KERNEL_ACCOUNT : GFP_ATOMIC;
 	struct herald_dev *dev = to_hdev(ibah->device);
 	struct herald_ah *ah;
-	int err = -ENOMEM;
+	int err = herald_udata_zero(udata, 0);
 
-	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
-		return -EOPNOTSUPP;
+	if (err)
+		return err;
 	if (!herald_object_count(&dev->num_ah, HERALD_MAX_AH))
 		return -ENOMEM;
+	err = -ENOMEM;
 	ah = kzalloc_obj(*ah, gfp);
 	if (!ah)
 		goto uncount;

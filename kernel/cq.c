@@ -26,6 +26,7 @@
 #include "cq.h"
 #include "device.h"
 #include "ring.h"
+#include "udata.h"
 
 static atomic_t cq_ids;
 
@@ -307,14 +308,6 @@ static void cq_ring_use(struct herald_cq *cq, const struct cq_ring *ring)
 	cq->ib.cqe = ring->capacity;
 }
 
-/* The driver's part of the commands has nothing in it yet that may be other than zero. */
-static int cq_check_udata(struct ib_udata *udata)
-{
-	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
-		return -EOPNOTSUPP;
-	return 0;
-}
-
 static int cq_check_attr(const struct herald_dev *dev, const struct ib_cq_init_attr *attr)
 {
 	if (!attr->cqe || attr->cqe > HERALD_MAX_CQE)
@@ -352,7 +345,7 @@ int herald_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 	ret = cq_check_attr(dev, attr);
 	if (!ret)
-		ret = cq_check_udata(udata);
+		ret = herald_udata_zero(udata, 0);
 	if (ret)
 		return ret;
 	if (!herald_object_count(&dev->num_cq, HERALD_MAX_CQ))
@@ -505,7 +498,7 @@ int herald_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udat
 
 	if (!cqe || cqe > HERALD_MAX_CQE || cq->user != !!udata)
 		return -EINVAL;
-	ret = cq_check_udata(udata);
+	ret = herald_udata_zero(udata, 0);
 	if (ret)
 		return ret;
 	ret = cq_ring_alloc(&ring, udata, cqe);

@@ -7,6 +7,7 @@
 
 #include "device.h"
 #include "mr.h"
+#include "udata.h"
 
 #define HERALD_MR_ACCESS						\
 	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE |		\
@@ -115,13 +116,6 @@ struct ib_mr *herald_get_dma_mr(struct ib_pd *pd, int access)
 
 /* ------------------------------------------------------------- registration -- */
 
-static int no_udata(struct ib_udata *udata)
-{
-	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
-		return -EINVAL;
-	return 0;
-}
-
 /* The access flags that count; the optional ones that herald has no use for are dropped. */
 static int check_access(struct ib_device *ibdev, int *access)
 {
@@ -207,7 +201,7 @@ struct ib_mr *herald_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 vi
 	struct herald_mr *mr;
 	int ret;
 
-	ret = no_udata(udata) ?: check_access(pd->device, &r.access) ?:
+	ret = herald_udata_zero(udata, 0) ?: check_access(pd->device, &r.access) ?:
 	      check_range(start, length, virt_addr);
 	if (ret)
 		return ERR_PTR(ret);
@@ -298,7 +292,7 @@ struct ib_mr *herald_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!mr->umem)
 		return ERR_PTR(-EINVAL);
-	ret = no_udata(udata);
+	ret = herald_udata_zero(udata, 0);
 	if (ret)
 		return ERR_PTR(ret);
 	/* Nobody else changes a process's region: the core locks the object. */

@@ -7,6 +7,7 @@
 #include "device.h"
 #include "mr.h"
 #include "qp.h"
+#include "udata.h"
 
 #define HERALD_MW_FLUSH	(IB_ACCESS_FLUSH_GLOBAL | IB_ACCESS_FLUSH_PERSISTENT)
 
@@ -273,9 +274,10 @@ int herald_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {
 	struct herald_dev *dev = to_hdev(ibmw->device);
 	struct herald_mw *mw = to_hmw(ibmw);
+	int ret = herald_udata_zero(udata, 0);
 
-	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
-		return -EINVAL;
+	if (ret)
+		return ret;
 	if (!herald_object_count(&dev->num_mw, HERALD_MAX_MW))
 		return -ENOMEM;
 	mw->win = new_window(dev, ibmw, &ibmw->rkey);

@@ -14,6 +14,7 @@
 #include "responder.h"
 #include "srq.h"
 #include "transport.h"
+#include "udata.h"
 
 #define QPN_GSI		1
 #define QPN_FIRST	0x000010
@@ -198,22 +199,6 @@ static int check_init(const struct herald_dev *dev, const struct ib_qp_init_attr
 	return check_caps(init);
 }
 
-static int check_udata(struct ib_udata *udata)
-{
-	struct herald_create_qp_req req = {};
-	size_t len;
-
-	if (!udata)
-		return 0;
-	len = min(udata->inlen, sizeof(req));
-	if (len && ib_copy_from_udata(&req, udata, len))
-		return -EFAULT;
-	if (udata->inlen > sizeof(req) &&
-	    !ib_is_udata_cleared(udata, sizeof(req), udata->inlen - sizeof(req)))
-		return -EINVAL;
-	return req.reserved ? -EINVAL : 0;
-}
-
 static void setup(struct herald_qp *qp, struct herald_dev *dev, const struct ib_qp_init_attr *init,
 		  struct ib_ucontext *uctx)
 {
@@ -349,7 +334,7 @@ int herald_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 	struct herald_qp *qp = to_hqp(ibqp);
 	int ret;
 
-	ret = check_init(dev, init, udata) ?: check_udata(udata);
+	ret = check_init(dev, init, udata) ?: herald_udata_zero(udata, 0);
 	if (ret)
 		return ret;
 	if (udata)

@@ -17,6 +17,7 @@
 #include "requester.h"
 #include "responder.h"
 #include "srq.h"
+#include "udata.h"
 
 #define MAX_24BIT	0xffffffu
 #define MAX_5BIT	31
@@ -360,8 +361,9 @@ int herald_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, stru
 	bool reset;
 	int ret;
 
-	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
-		return -EINVAL;
+	ret = herald_udata_zero(udata, 0);
+	if (ret)
+		return ret;
 	reset = (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RESET;
 	if (reset && !herald_may_run_here())
 		return -EBUSY;

@@ -6,6 +6,7 @@
 #include <rdma/herald-abi.h>
 
 #include "device.h"
+#include "udata.h"
 #include "version.h"
 
 /* A locally administered OUI: nobody's, and none that applications special-case. */
@@ -56,9 +57,10 @@ static void herald_query_limits(struct ib_device_attr *attr)
 int herald_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			struct ib_udata *udata)
 {
-	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
-		return -EOPNOTSUPP;
+	int err = herald_udata_zero(udata, 0);
 
+	if (err)
+		return err;
 	herald_query_limits(attr);
 	attr->fw_ver = herald_fw_ver();
 	attr->sys_image_guid = ibdev->node_guid;

@@ -7,6 +7,7 @@
 #include "event.h"
 #include "limits.h"
 #include "srq.h"
+#include "udata.h"
 
 static atomic_t srq_numbers;
 
@@ -80,13 +81,6 @@ int herald_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 
 /* ------------------------------------------------------------- the object -- */
 
-static int srq_check_udata(struct ib_udata *udata)
-{
-	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
-		return -EOPNOTSUPP;
-	return 0;
-}
-
 static int srq_check_init(const struct ib_srq_init_attr *init)
 {
 	if (init->srq_type != IB_SRQT_BASIC)
@@ -115,7 +109,7 @@ int herald_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struc
 
 	ret = srq_check_init(init);
 	if (!ret)
-		ret = srq_check_udata(udata);
+		ret = herald_udata_zero(udata, 0);
 	if (ret)
 		return ret;
 	if (!herald_object_count(&dev->num_srq, HERALD_MAX_SRQ))
@@ -155,7 +149,7 @@ int herald_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_sr
 		      struct ib_udata *udata)
 {
 	struct herald_srq *srq = to_hsrq(ibsrq);
-	int ret = srq_check_udata(udata);
+	int ret = herald_udata_zero(udata, 0);
 
 	if (ret)
 		return ret;

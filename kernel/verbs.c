@@ -13,14 +13,7 @@
 #include "qp.h"
 #include "ring.h"
 #include "srq.h"
-
-/* A request that is longer than what we know must say nothing in the rest. */
-static int herald_udata_empty(struct ib_udata *udata)
-{
-	if (udata && udata->inlen && !ib_is_udata_cleared(udata, 0, udata->inlen))
-		return -EOPNOTSUPP;
-	return 0;
-}
+#include "udata.h"
 
 static int herald_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udata)
 {
@@ -28,7 +21,7 @@ static int herald_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udat
 		.abi_version = HERALD_ABI_VERSION,
 		.max_inline = HERALD_MAX_INLINE,
 	};
-	int err = herald_udata_empty(udata);
+	int err = herald_udata_zero(udata, 0);
 
 	if (err)
 		return err;
@@ -52,7 +45,7 @@ static void herald_disassociate_ucontext(struct ib_ucontext *uctx)
 static int herald_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct herald_dev *dev = to_hdev(ibpd->device);
-	int err = herald_udata_empty(udata);
+	int err = herald_udata_zero(udata, 0);
 
 	if (err)
 		return err;
