@@ -24,7 +24,7 @@ static const struct rdma_stat_desc herald_stat_descs[] = {
 #undef HERALD_COUNTER_DESC
 };
 
-/* No lifespan: what is read is never older than the read. */
+/* No lifespan: what is read is at most one jiffy old. */
 struct rdma_hw_stats *herald_alloc_hw_port_stats(struct ib_device *ibdev, u32 port)
 {
 	return rdma_alloc_hw_stats_struct(herald_stat_descs, ARRAY_SIZE(herald_stat_descs), 0);

@@ -137,7 +137,7 @@ static bool cq_drop(struct herald_cq *cq, const struct herald_sq_backref *ref,
 	cq_write_ref(ref, false, 0);
 	herald_count(cq->dev, HERALD_CTR_cq_dropped_cqes);
 	if (cq->dead)
-		return cq->overrun_pending;
+		return !cq->overrun_walked;
 
 	cq->dead = true;
 	cq->overrun_pending = true;

@@ -32,6 +32,7 @@ struct herald_qp;
  *	and found possible
  * @purges: counts the changes that herald_cq_purge() made to unpolled CQEs
  * @dead: overrun happened; nothing is published any more
+ * @overrun_walked: ... and all QPs that were attached then are in the error state
  * @overrun_pending: ... and its consequences are not over yet
  * @closing: being destroyed: no event from now on
  * @arm_state: kernel CQs
@@ -63,6 +64,7 @@ struct herald_cq {
 	u32 consumer;
 	u32 purges;
 	bool dead;
+	bool overrun_walked;
 	bool overrun_pending;
 	bool closing;
 	u8 arm_state;

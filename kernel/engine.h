@@ -87,6 +87,16 @@ static inline bool herald_engine_release(struct herald_engine *e)
 	return false;
 }
 
+/*
+ * Let go of the engine whatever was asked for meanwhile.  Somebody who will
+ * kick it is on the way.  Context: any; owner only.
+ */
+static inline void herald_engine_abandon(struct herald_engine *e)
+{
+	if (atomic_xchg(&e->word, 0) & HERALD_ENGINE_WAIT)
+		wake_up_var(&e->word);
+}
+
 /* Is it free?  If not, whoever owns it will wake the sleepers.  Context: any. */
 static inline bool herald_engine_idle(struct herald_engine *e)
 {

@@ -20,7 +20,9 @@ struct herald_mcast_group {
 };
 
 struct herald_mcast_member {
-	struct list_head node;
+	struct list_head node;		/* in group->members */
+	struct list_head qp_node;	/* in qp->mcast */
+	struct herald_mcast_group *group;
 	struct herald_qp *qp;
 };
 
@@ -74,16 +76,20 @@ static int herald_mcast_add(struct herald_qp *qp, const union ib_gid *gid,
 		*new_group = NULL;
 		hash_add(dev->mcast.groups, &group->node, herald_mcast_hash(gid));
 	}
+	(*new_member)->group = group;
 	list_add_tail(&(*new_member)->node, &group->members);
+	list_add(&(*new_member)->qp_node, &qp->mcast);
 	*new_member = NULL;
 	group->nmembers++;
 	return 0;
 }
 
-static void herald_mcast_del(struct herald_dev *dev, struct herald_mcast_group *group,
-			     struct herald_mcast_member *member)
+static void herald_mcast_del(struct herald_dev *dev, struct herald_mcast_member *member)
 {
+	struct herald_mcast_group *group = member->group;
+
 	list_del(&member->node);
+	list_del(&member->qp_node);
 	kfree(member);
 	if (--group->nmembers)
 		return;
@@ -133,7 +139,7 @@ int herald_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	if (group)
 		member = herald_mcast_member(group, qp);
 	if (member)
-		herald_mcast_del(qp->dev, group, member);
+		herald_mcast_del(qp->dev, member);
 	spin_unlock_irqrestore(&qp->dev->mcast.lock, flags);
 	return member ? 0 : -EINVAL;
 }
@@ -166,18 +172,14 @@ out:
 void herald_mcast_forget(struct herald_qp *qp)
 {
 	struct herald_mcast_member *member;
-	struct herald_mcast_group *group;
-	struct hlist_node *next;
+	struct herald_dev *dev = qp->dev;
 	unsigned long flags;
-	int bucket;
 
-	if (qp->type != IB_QPT_UD)
-		return;
-	spin_lock_irqsave(&qp->dev->mcast.lock, flags);
-	hash_for_each_safe(qp->dev->mcast.groups, bucket, next, group, node) {
-		member = herald_mcast_member(group, qp);
+	do {
+		spin_lock_irqsave(&dev->mcast.lock, flags);
+		member = list_first_entry_or_null(&qp->mcast, struct herald_mcast_member, qp_node);
 		if (member)
-			herald_mcast_del(qp->dev, group, member);
-	}
-	spin_unlock_irqrestore(&qp->dev->mcast.lock, flags);
+			herald_mcast_del(dev, member);
+		spin_unlock_irqrestore(&dev->mcast.lock, flags);
+	} while (member);
 }

@@ -44,8 +44,8 @@ static unsigned int next_qps(struct herald_cq *cq, int which, struct list_head *
 }
 
 /*
- * A list is walked once in the life of its CQ, so the cursor in it, which
- * keeps the place while the lock is dropped, is the only one.
+ * Only one context walks a list, so the cursor in it, which keeps the place
+ * while the lock is dropped, is the only one.
  */
 static void fail_qps(struct herald_cq *cq, int which, struct herald_deferred *d)
 {
@@ -75,6 +75,14 @@ void herald_cq_overrun(struct herald_cq *cq, struct herald_deferred *d)
 	lockdep_assert_not_held(&cq->lock);
 	lockdep_assert_not_held(&cq->qps_lock);
 	herald_event_cq(cq, IB_EVENT_CQ_ERR, d);
+	fail_qps(cq, 0, d);
+	fail_qps(cq, 1, d);
+
+	/* from here on a QP whose completion is dropped fails by that */
+	spin_lock_irqsave(&cq->lock, flags);
+	cq->overrun_walked = true;
+	spin_unlock_irqrestore(&cq->lock, flags);
+	/* those that came while the lists were walked, and whose completion was dropped before */
 	fail_qps(cq, 0, d);
 	fail_qps(cq, 1, d);
 

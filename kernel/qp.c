@@ -214,6 +214,7 @@ static void setup(struct herald_qp *qp, struct herald_dev *dev, const struct ib_
 	init_completion(&qp->gone);
 	INIT_LIST_HEAD(&qp->cq_node[0]);
 	INIT_LIST_HEAD(&qp->cq_node[1]);
+	INIT_LIST_HEAD(&qp->mcast);
 
 	spin_lock_init(&qp->lock);
 	qp->state = IB_QPS_RESET;

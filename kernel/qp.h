@@ -76,6 +76,7 @@ struct herald_qp {
 	struct herald_cq *scq, *rcq;
 	struct herald_srq *srq;
 	struct list_head cq_node[2];	/* in scq->qps[0], rcq->qps[1] */
+	struct list_head mcast;		/* its memberships; under dev->mcast.lock */
 	const struct herald_transport_ops *transport;
 
 	/* state */
@@ -104,6 +105,7 @@ struct herald_qp {
 		bool waiting;		/* for the timer (set by the owner, cleared by the timer) */
 		bool ring_dead;
 		u64 done;		/* bytes of op that were moved */
+		bool finish;		/* SEND_WITH_INV: all moved, the peer is to be asked again */
 		bool invalidated;		/* LOCAL_INV: the key is closed, copies may go on */
 		u8 retry_left;
 		u8 rnr_left;
@@ -217,6 +219,12 @@ void herald_qp_kick_requester(struct herald_qp *qp);
  * Context: any; no herald lock held.
  */
 void herald_qp_kick_responder(struct herald_qp *qp);
+
+/*
+ * As that, always by the work item.  false: the QP is going away.
+ * Context: any; no herald lock held.
+ */
+bool herald_qp_queue_responder(struct herald_qp *qp);
 
 void herald_qp_responder_work(struct work_struct *work);	/* post.c, for resp.work */
 

@@ -207,7 +207,8 @@ static enum herald_progress step(struct herald_qp *qp, struct budget *budget,
 	qp->sq.wait_kind = HERALD_WAIT_NONE;
 
 	if (progress == HERALD_MORE) {
-		budget->bytes -= qp->sq.done - before;
+		/* a datagram's steps are members of its group, each of which gets all of it */
+		budget->bytes -= qp->type == IB_QPT_UD ? op->length : qp->sq.done - before;
 		qp->sq.retry_left = qp->attr.retry_cnt;
 		qp->sq.rnr_left = qp->attr.rnr_retry;
 	} else if (progress == HERALD_DONE) {
@@ -238,6 +239,7 @@ static bool take_next(struct herald_qp *qp, struct herald_deferred *d)
 	}
 	qp->sq.busy = true;
 	qp->sq.done = 0;
+	qp->sq.finish = false;
 	qp->sq.invalidated = false;
 	qp->sq.retry_left = qp->attr.retry_cnt;
 	qp->sq.rnr_left = qp->attr.rnr_retry;
@@ -375,6 +377,7 @@ void herald_requester_reset(struct herald_qp *qp)
 	qp->sq.wait_kind = HERALD_WAIT_NONE;
 	qp->sq.ring_dead = false;
 	qp->sq.done = 0;
+	qp->sq.finish = false;
 	if (qp->sq.ring.shm)
 		herald_ring_reset(&qp->sq.ring);
 	while (!herald_engine_release(&qp->sq.engine))

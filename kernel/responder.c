@@ -21,6 +21,7 @@
 #include "srq.h"
 
 #define GRH_LEN		40
+#define RELEASE_ROUNDS	4
 
 /* ------------------------------------------------------ receive WRs -- */
 
@@ -364,8 +365,15 @@ enum herald_progress herald_responder_execute(struct herald_qp *qp, const struct
 		herald_qp_comm_est(qp, d);
 
 	*outcome = HERALD_OK;
-	if (qp->resp.invalidated && rq->opcode == HERALD_WR_SEND_WITH_INV && last_piece(rq))
-		return finish_invalidate(qp, rq, d);
+	if (rq->finish) {
+		if (qp->resp.invalidated)
+			return finish_invalidate(qp, rq, d);
+		/* this QP was reset meanwhile */
+		*outcome = HERALD_NO_ANSWER;
+		return HERALD_DONE;
+	}
+	/* what a requester left behind that gave up */
+	qp->resp.invalidated = false;
 	out = dispatch(qp, rq, d);
 	if (out == HERALD_OK && !last_piece(rq))
 		return HERALD_MORE;
@@ -385,11 +393,9 @@ bool herald_responder_own(struct herald_qp *qp, struct herald_qp *waiter)
 		return true;
 	if (!waiter)
 		return false;
-	if (atomic_xchg(&waiter->sq.on_wait_list, 1)) {
-		/* still on a list from before: its wake-up may be meant for that */
-		herald_requester_kick_work(waiter);
+	/* still on a list from before: whoever takes it off kicks it, and it asks again */
+	if (atomic_xchg(&waiter->sq.on_wait_list, 1))
 		return false;
-	}
 	if (!herald_qp_get(waiter)) {
 		atomic_set(&waiter->sq.on_wait_list, 0);
 		return false;
@@ -451,9 +457,16 @@ static void flush(struct herald_qp *qp, struct herald_deferred *d)
 
 void herald_responder_release(struct herald_qp *qp, struct herald_deferred *d)
 {
+	unsigned int rounds = 0;
+
 	while (!herald_engine_release(&qp->resp.engine)) {
 		if (herald_qp_may(qp) & HERALD_FLUSH_RECV)
 			flush(qp, d);
+		/* others may kick for ever: they are not to hold up this context */
+		if (++rounds >= RELEASE_ROUNDS && herald_qp_queue_responder(qp)) {
+			herald_engine_abandon(&qp->resp.engine);
+			break;
+		}
 	}
 	wake_waiters(qp);
 }

@@ -13,6 +13,7 @@ struct herald_deferred;
  * struct herald_request - a request, or a piece of one, as a transport hands it over
  * @opcode: enum herald_wr_opcode
  * @solicited, @with_imm, @imm_or_rkey: of the message
+ * @finish: all of it was done, but for what HERALD_AGAIN asked for
  * @length: bytes of the whole message
  * @offset: where this piece begins
  * @piece: bytes in this piece; 0 only for an empty message
@@ -27,6 +28,7 @@ struct herald_request {
 	u8 opcode;
 	bool solicited;
 	u32 imm_or_rkey;
+	bool finish;
 	u64 length;
 	u64 offset;
 	u32 piece;

@@ -93,6 +93,8 @@ static struct herald_qp *find_peer(struct herald_qp *qp)
 
 static u32 next_piece(const struct herald_qp *qp, const struct herald_op *op)
 {
+	if (qp->sq.finish)
+		return 0;
 	return min_t(u64, op->length - qp->sq.done, HERALD_PIECE);
 }
 
@@ -107,6 +109,7 @@ static void connected_request(struct herald_qp *qp, const struct herald_op *op,
 		.solicited = op->flags & HERALD_WR_SOLICITED,
 		.imm_or_rkey = op->imm_or_rkey,
 		.length = op->length,
+		.finish = qp->sq.finish,
 		.offset = qp->sq.done,
 		.piece = next_piece(qp, op),
 		.payload = payload,
@@ -149,7 +152,8 @@ static enum herald_outcome check_own(const struct herald_qp *qp, const struct he
 	    op->length != sizeof(u64))
 		return HERALD_LOC_LEN;
 	/* a message of one piece is judged when that is opened */
-	if (!qp->sq.done && op->length > HERALD_PIECE && herald_span_check(payload))
+	if (!qp->sq.finish && !qp->sq.done && op->length > HERALD_PIECE &&
+	    herald_span_check(payload))
 		return HERALD_LOC_PROT;
 	return HERALD_OK;
 }
@@ -176,6 +180,8 @@ static enum herald_progress hand_over(struct herald_qp *qp, const struct herald_
 	progress = herald_responder_execute(peer, &rq, outcome, d);
 	if (progress == HERALD_DONE && *outcome == HERALD_RNR)
 		qp->sq.rnr_timer = peer->attr.min_rnr_timer;
+	/* whoever withdraws its key need not wait for the peer's flush too */
+	herald_cursor_close(payload);
 	herald_responder_release(peer, d);
 	herald_qp_put(peer);
 	return progress;
@@ -203,7 +209,7 @@ static enum herald_progress push_connected(struct herald_qp *qp, struct herald_o
 	if (progress == HERALD_MORE)
 		qp->sq.done += piece;
 	else if (progress == HERALD_AGAIN)
-		qp->sq.done = op->length;	/* all was moved, something is left to be done */
+		qp->sq.finish = true;
 	else if (progress == HERALD_DONE)
 		herald_count(qp->dev, HERALD_CTR_local_messages);
 	return progress;
@@ -250,13 +256,15 @@ static void build_grh(u8 grh[GRH_LEN], const struct herald_av *av, u32 length)
 static bool deliver(struct herald_qp *qp, struct herald_qp *peer, const struct herald_request *rq,
 		    enum herald_outcome *outcome, struct herald_deferred *d)
 {
-	if (peer->qpn != 1 && READ_ONCE(peer->qkey) != rq->qkey) {
+	/* QP1 too: its Q_Key is one that a process may not set */
+	if (READ_ONCE(peer->qkey) != rq->qkey) {
 		herald_count(peer->dev, HERALD_CTR_ud_dropped_qkey);
 		return true;
 	}
 	if (!herald_responder_own(peer, qp))
 		return false;
 	herald_responder_execute(peer, rq, outcome, d);
+	herald_cursor_close(rq->payload);
 	herald_responder_release(peer, d);
 	herald_count(qp->dev, HERALD_CTR_local_messages);
 	return true;

@@ -2,6 +2,9 @@
 /* Datagrams: the 40 bytes before the payload, Q_Keys, MTU, silent loss; multicast. */
 #include "pair.h"
 
+#include <fstream>
+#include <thread>
+
 #include <arpa/inet.h>
 #include <netinet/ip.h>
 #include <netinet/ip6.h>
@@ -221,6 +224,35 @@ TEST_F(UdTest, Qkeys)
 	Send(IBV_WR_SEND, 6).from(a.mem, 0, 8).ud(a.self, b.num(), 0x2222).post(a);
 	expect_ok(a.scq, 6);
 	expect_ok(b.rcq, 4);
+}
+
+/* The kernel's QP1 has a Q_Key that no process may send (IBTA 10.2.5): its datagrams stop there, and are counted. */
+TEST_F(UdTest, NotToTheKernelsQp)
+{
+	const std::string name = "/sys/class/infiniband/" + dev.name + "/ports/1/hw_counters/ud_dropped_qkey";
+	auto dropped = [&] {
+		std::ifstream file(name);
+		uint64_t n = 0;
+
+		file >> n;
+		return n;
+	};
+	UdEnd a = make_end();
+
+	if (!std::ifstream(name))
+		GTEST_SKIP() << "no counter " << name;
+	const uint64_t before = dropped();
+	const uint32_t keys[] = {0u, kQkey, 0x10000u, 0x80000000u, 0x80010000u};
+
+	for (uint32_t qkey : keys) {
+		Send(IBV_WR_SEND, 1).from(a.mem, 0, 256).ud(a.self, 1, qkey).post(a);
+		expect_ok(a.scq, 1);
+	}
+	/* the core shows what is up to a tick old */
+	for (auto end = Clock::now() + patience(); dropped() - before < std::size(keys) && Clock::now() < end;)
+		std::this_thread::yield();
+	EXPECT_EQ(dropped() - before, std::size(keys));
+	EXPECT_EQ(state_of(a), IBV_QPS_RTS);
 }
 
 TEST_F(UdTest, NobodyThere)
