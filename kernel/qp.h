@@ -105,7 +105,7 @@ struct herald_qp {
 		bool waiting;		/* for the timer (set by the owner, cleared by the timer) */
 		bool ring_dead;
 		u64 done;		/* bytes of op that were moved */
-		bool finish;		/* SEND_WITH_INV: all moved, the peer is to be asked again */
+		bool finish;		/* SEND_WITH_INV: all moved, to be asked again */
 		bool invalidated;		/* LOCAL_INV: the key is closed, copies may go on */
 		u8 retry_left;
 		u8 rnr_left;
