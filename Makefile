@@ -6,27 +6,39 @@ KVER	?= $(shell uname -r)
 KDIR	?= /lib/modules/$(KVER)/build
 VERSION	:= $(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 
-.PHONY: all modules install modules_install user-install dkms clean help
+LIBDIR	:= /usr/lib/x86_64-linux-gnu
+
+.PHONY: all modules install modules_install user-install uninstall dkms clean help
 
 all: modules
 
 modules:
+	@test -d "$(KDIR)" || { echo "no kernel headers in $(KDIR): install linux-headers-$(KVER), or say KDIR=" >&2; exit 1; }
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules
 
 modules_install: modules
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR)) modules_install
 
+# Of what the lanes need, only what builds the provider.
+user-install: export HERALD_SETUP := build
 user-install: user
-	mkdir -p $(DESTDIR)/
-	cp -a build/user/install/. $(DESTDIR)/
+	install -D -m 644 build/user/install/etc/libibverbs.d/herald.driver $(DESTDIR)/etc/libibverbs.d/herald.driver
+	install -D -m 644 build/user/install$(LIBDIR)/libibverbs/libherald-rdmav34.so \
+		$(DESTDIR)$(LIBDIR)/libibverbs/libherald-rdmav34.so
 
 install: modules_install user-install
 
-# The sources, where dkms looks for them.
+uninstall:
+	rm -f $(DESTDIR)/lib/modules/$(KVER)/updates/herald.ko* $(DESTDIR)/etc/libibverbs.d/herald.driver \
+		$(DESTDIR)$(LIBDIR)/libibverbs/libherald-rdmav34.so
+
+# The sources, where dkms looks for them; Kbuild takes every file that is there.
 dkms:
+	rm -rf $(DESTDIR)/usr/src/herald-$(VERSION)
 	mkdir -p $(DESTDIR)/usr/src/herald-$(VERSION)
 	cp -a Kbuild Makefile dkms.conf LICENSE LICENSES kernel include \
 		$(DESTDIR)/usr/src/herald-$(VERSION)/
+	find $(DESTDIR)/usr/src/herald-$(VERSION) \( -name '*.o' -o -name '.*.cmd' \) -delete
 	@echo "next: dkms install herald/$(VERSION)"
 
 # All but the caches of the test lanes, which are outside the tree.
@@ -41,7 +53,8 @@ clean:
 help:
 	@echo "modules          herald.ko for the kernel in KDIR=$(KDIR)"
 	@echo "user             the provider, the tools and their tests, into build/user"
-	@echo "install          module and user space, below DESTDIR if that is set"
+	@echo "install          module (modules_install) and provider (user-install), below DESTDIR if that is set"
+	@echo "uninstall        removes what install has installed for the kernel KVER=$(KVER)"
 	@echo "dkms             the module's sources to /usr/src/herald-$(VERSION), for dkms"
 	@echo "demo             from nothing to NFS over RDMA in a UML kernel, step by step: seconds once built"
 	@echo "test             everything, on the lanes in LANES=\"host uml debug stock\""

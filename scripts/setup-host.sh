@@ -5,18 +5,22 @@
 # missing, so it costs nothing the second time.
 #
 #	scripts/setup-host.sh
+#
+# HERALD_SETUP=build: only what builds the provider.
 
 . "$(dirname "$0")/lib.sh"
 
-packages=(
+# trees
+packages=(mmdebstrap debian-archive-keyring rsync util-linux)
+[ "${HERALD_SETUP:-}" = build ] || packages+=(
 	# kernels
-	gcc g++ make bc bison flex libelf-dev libssl-dev libc6-dev cpio kmod xz-utils zstd python3 perl rsync
-	# trees, images, virtual machines
-	mmdebstrap debian-archive-keyring e2fsprogs qemu-system-x86
+	gcc g++ make bc bison flex libelf-dev libssl-dev libc6-dev cpio kmod xz-utils zstd python3 perl
+	# images, virtual machines
+	e2fsprogs qemu-system-x86
 	# the host lane
 	cmake ninja-build pkg-config shellcheck libgtest-dev libgmock-dev sparse clang-format-19 clang-tidy-19
 	# what the scripts themselves call
-	procps psmisc util-linux
+	procps psmisc
 )
 
 apt_install "${packages[@]}"

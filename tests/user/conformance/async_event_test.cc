@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Asynchronous events that have a natural cause on one host (the table of docs/events: each once per cause, after the
+ * Asynchronous events that have a natural cause on one host (the table of docs/events.md: each once per cause, after the
  * completion that explains it, on the right object). CQ_ERR and QP_FATAL are in cq_test.cc, SRQ_LIMIT_REACHED and
  * LAST_WQE_REACHED in srq_test.cc, the causes of QP_ACCESS_ERR and QP_REQ_ERR in wc_status_test.cc.
  */
