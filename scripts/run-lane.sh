@@ -4,6 +4,7 @@
 # Boots a lane and runs jobs (scripts of tests/guest/) in it.
 #
 #	scripts/run-lane.sh uml|debug|stock [NAME=VALUE...] [JOB.sh...]
+#	scripts/run-lane.sh --build uml|debug|stock	only builds the parts
 #
 # Without jobs: all of tests/guest/[0-9]*.sh whose `# lanes:` line names the lane or is missing. NAME=VALUE reaches the
 # jobs as a variable; DEV_TYPE=rxe (or siw) tries them on a peer. The parts are built first if they are not there: the
@@ -18,6 +19,11 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lane-vm.sh"
 
+build_only=
+if [ "${1:-}" = --build ]; then
+	build_only=1
+	shift
+fi
 lane=${1:-}
 shift || true
 case $lane in
@@ -50,6 +56,7 @@ if [ "$dev_type" = herald ] && [ -z "${HERALD_NO_BUILD:-}" ]; then
 	"$TOP/scripts/build-module.sh" "$lane" >&2
 	"$TOP/scripts/build-user.sh" >&2
 fi
+[ -z "$build_only" ] || exit 0
 
 logs=$BUILD/results/$lane
 results=$BUILD/results/$lane.results

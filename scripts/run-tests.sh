@@ -1,9 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Builds everything and runs the lanes, the cheap ones first; `make test` calls it.
+# Builds everything and runs the lanes; `make test` calls it.
 #
 #	scripts/run-tests.sh [LANE...]		default: host uml stock debug
+#
+# The host lane comes first. Then everything is built, one thing after the other; and then the first of the other lanes
+# runs here, and the rest, one after the other, beside it: no lane keeps two cores busy. What those print is shown when
+# the first is done (build/results/beside.log has it at once).
 #
 # The host lane is scripts/host-lane.sh, which prints PASS/FAIL/SKIP lines (FAIL and SKIP with a reason) on standard
 # output. tests/skips/LANE.txt lists the skips that are expected (name, tab, reason; the name without the lane): another
@@ -60,13 +64,10 @@ count() { # STATUS FILE...
 	cat "$@" 2>/dev/null | grep -c "^$status " || true
 }
 
-start=$SECONDS files=()
-for lane in "${lanes[@]}"; do
-	results=$BUILD/results/$lane.results rc=0
-	files+=("$results")
-	: >"$results"
+# run_lane LANE: leaves its results in build/results/LANE.results and prints a summary.
+run_lane() {
+	local lane=$1 results=$BUILD/results/$1.results rc=0 start=$SECONDS
 	say "lane $lane"
-	lane_start=$SECONDS
 	if [ "$lane" = host ]; then
 		(run_host_lane) || rc=$?
 	else
@@ -78,7 +79,59 @@ for lane in "${lanes[@]}"; do
 		echo "FAIL $lane/lane: ended with status $rc" | tee -a "$results"
 	fi
 	check_skips "$lane"
-	say "lane $lane: $(count PASS "$results") passed, $(count FAIL "$results") failed, $(count SKIP "$results") skipped in $((SECONDS - lane_start)) s"
+	say "lane $lane: $(count PASS "$results") passed, $(count FAIL "$results") failed, $(count SKIP "$results") skipped in $((SECONDS - start)) s"
+}
+
+beside=
+end_beside() {
+	[ -n "$beside" ] || return 0
+	kill -TERM -- "-$beside" 2>/dev/null || true
+	wait "$beside" 2>/dev/null || true
+	beside=
+}
+trap end_beside EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# run_beside LANE...: in a process group of their own, so that they can be ended with all they have started.
+run_beside() {
+	local lane
+	set -m
+	(
+		trap - EXIT INT TERM
+		for lane; do run_lane "$lane"; done
+	) >"$BUILD/results/beside.log" 2>&1 </dev/null &
+	beside=$!
+	set +m
+}
+
+start=$SECONDS files=() virtual=()
+for lane in "${lanes[@]}"; do
+	files+=("$BUILD/results/$lane.results")
+	: >"$BUILD/results/$lane.results"
+	[ "$lane" = host ] || virtual+=("$lane")
+done
+if [ ${#virtual[@]} -lt ${#lanes[@]} ]; then run_lane host; fi
+ready=()
+for lane in "${virtual[@]}"; do
+	if "$TOP/scripts/run-lane.sh" --build "$lane" </dev/null; then
+		ready+=("$lane")
+	else
+		echo "FAIL $lane/build: a part of it could not be built" | tee -a "$BUILD/results/$lane.results"
+	fi
+done
+# nobody is to build what another lane is copying
+export HERALD_NO_BUILD=1
+if [ ${#ready[@]} -gt 1 ]; then run_beside "${ready[@]:1}"; fi
+if [ ${#ready[@]} -gt 0 ]; then run_lane "${ready[0]}"; fi
+if [ -n "$beside" ]; then
+	tail -n +1 -f --pid="$beside" "$BUILD/results/beside.log"
+	wait "$beside" || true
+	beside=
+fi
+for lane in "${lanes[@]}"; do
+	[ -s "$BUILD/results/$lane.results" ] ||
+		echo "FAIL $lane/lane: did not run" | tee -a "$BUILD/results/$lane.results"
 done
 
 say "$((SECONDS - start)) s in all; results and logs: build/results/"
