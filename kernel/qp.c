@@ -106,7 +106,7 @@ static int reserve_number(struct herald_qp *qp)
 	}
 	ret = xa_alloc_cyclic(&qp_numbers, &qp->qpn, NULL, XA_LIMIT(QPN_FIRST, QPN_LAST),
 			      &next_qpn, GFP_KERNEL);
-	return ret < 0 ? ret : 0;
+	return ret < 0 ? -ENOMEM : 0;
 }
 
 static void release_number(struct herald_qp *qp)

@@ -27,6 +27,7 @@ enum herald_qp_event_latch {
 	HERALD_LATCH_COMM_EST	= 1 << 0,	/* raised since RTR was entered */
 	HERALD_LATCH_LAST_WQE	= 1 << 1,
 	HERALD_LATCH_DRAINED	= 1 << 2,	/* the send queue is idle since SQD was entered */
+	HERALD_LATCH_FATAL	= 1 << 3,	/* QP_FATAL was raised */
 };
 
 /**
@@ -166,7 +167,9 @@ static inline unsigned int herald_qp_may(const struct herald_qp *qp)
  * Only the first call of a stay in ERR has an effect.  Sets the state and
  * kicks both engines, which flush; the caller must not own a lock.  If the
  * caller owns one of the engines, that engine flushes when the owner looks
- * again.  The event is that of the call which entered the state.
+ * again.  The event is that of the call which entered the state; but QP_FATAL
+ * is raised, once, of a QP that was there already too: it may be all that tells
+ * of completions which were lost with their CQ.
  * Context: any; no lock held.
  */
 void herald_qp_error(struct herald_qp *qp, int event, struct herald_deferred *d);

@@ -81,15 +81,18 @@ static void mark_rings_in_error(struct herald_qp *qp)
 
 void herald_qp_error(struct herald_qp *qp, int event, struct herald_deferred *d)
 {
+	bool entered = false, fatal = event == IB_EVENT_QP_FATAL;
 	unsigned long flags;
-	bool entered = false;
 
 	spin_lock_irqsave(&qp->lock, flags);
-	if (!qp->dying && !qp->resetting && qp->state != IB_QPS_ERR) {
-		entered = true;
-		set_state(qp, IB_QPS_ERR);
-		if (event >= 0)
+	if (!qp->dying && !qp->resetting) {
+		entered = qp->state != IB_QPS_ERR;
+		if (entered)
+			set_state(qp, IB_QPS_ERR);
+		if ((entered && event >= 0) || (fatal && !(qp->latch & HERALD_LATCH_FATAL)))
 			herald_event_qp(qp, event, d);
+		if (fatal)
+			qp->latch |= HERALD_LATCH_FATAL;
 	}
 	spin_unlock_irqrestore(&qp->lock, flags);
 	if (!entered)

@@ -265,6 +265,32 @@ TEST_F(CqTest, OverrunOfAReceiveCq)
 	expect_state(p.b, IBV_QPS_ERR);
 }
 
+/* Rule C11 says every QP attached: also one that was in the error state already, whose flushes may be what is lost. */
+TEST_F(CqTest, OverrunIsToldOfAQpInErrorToo)
+{
+	Cq cq = make_cq(dev, 4);
+	QpOptions o;
+
+	o.send_cq = cq;
+	Pair p(dev, pd, o, QpOptions(), {});
+	End failed(dev, pd, o);
+
+	to_init(failed);
+	to_error(failed);
+	writes(p, cq->cqe + 3);
+	expect_async(dev, IBV_EVENT_CQ_ERR, cq.get());
+	std::map<void *, int> fatal;
+	for (int i = 0; i < 2; i++) {
+		auto event = next_async(dev, patience());
+		ASSERT_TRUE(event);
+		EXPECT_STREQ(ibv_event_type_str(event->type), ibv_event_type_str(IBV_EVENT_QP_FATAL));
+		fatal[event->element]++;
+	}
+	EXPECT_EQ(fatal[p.a.qp.get()], 1);
+	EXPECT_EQ(fatal[failed.qp.get()], 1);
+	expect_no_async(dev);
+}
+
 /* ------------------------------------------------- what destroy leaves -- */
 
 /* Rule C14: a destroyed QP's entries go, and their room is free again. */
