@@ -5,9 +5,9 @@
 #
 #	scripts/run-tests.sh [LANE...]		default: host uml stock debug
 #
-# The host lane comes first. Then everything is built, one thing after the other; and then the first of the other lanes
-# runs here, and the rest, one after the other, beside it: no lane keeps two cores busy. What those print is shown when
-# the first is done (build/results/beside.log has it at once).
+# The host lane comes first. Then everything is built, one thing after the other. Then the stock lane, which takes longest,
+# runs beside the others: no lane keeps two cores busy. What it prints is shown when they are done
+# (build/results/beside.log has it at once).
 #
 # The host lane is scripts/host-lane.sh, which prints PASS/FAIL/SKIP lines (FAIL and SKIP with a reason) on standard
 # output. tests/skips/LANE.txt lists the skips that are expected (name, tab, reason; the name without the lane): another
@@ -93,13 +93,12 @@ trap end_beside EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# run_beside LANE...: in a process group of their own, so that they can be ended with all they have started.
+# run_beside LANE: in a process group of its own, so that it can be ended with all that it has started.
 run_beside() {
-	local lane
 	set -m
 	(
 		trap - EXIT INT TERM
-		for lane; do run_lane "$lane"; done
+		run_lane "$1"
 	) >"$BUILD/results/beside.log" 2>&1 </dev/null &
 	beside=$!
 	set +m
@@ -122,11 +121,15 @@ for lane in "${virtual[@]}"; do
 done
 # nobody is to build what another lane is copying
 export HERALD_NO_BUILD=1
-if [ ${#ready[@]} -gt 1 ]; then run_beside "${ready[@]:1}"; fi
-if [ ${#ready[@]} -gt 0 ]; then run_lane "${ready[0]}"; fi
+for lane in "${ready[@]}"; do
+	if [ "$lane" = stock ] && [ ${#ready[@]} -gt 1 ]; then run_beside stock; fi
+done
+for lane in "${ready[@]}"; do
+	if [ "$lane" != stock ] || [ -z "$beside" ]; then run_lane "$lane"; fi
+done
 if [ -n "$beside" ]; then
 	tail -n +1 -f --pid="$beside" "$BUILD/results/beside.log"
-	wait "$beside" || true
+	wait "$beside" || echo "FAIL stock/lane: what ran it ended with status $?" | tee -a "$BUILD/results/stock.results"
 	beside=
 fi
 for lane in "${lanes[@]}"; do
