@@ -345,7 +345,7 @@ int herald_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 
 	ret = cq_check_attr(dev, attr);
 	if (!ret)
-		ret = herald_udata_zero(udata, 0);
+		ret = herald_udata_zero(udata);
 	if (ret)
 		return ret;
 	if (!herald_object_count(&dev->num_cq, HERALD_MAX_CQ))
@@ -498,7 +498,7 @@ int herald_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udat
 
 	if (!cqe || cqe > HERALD_MAX_CQE || cq->user != !!udata)
 		return -EINVAL;
-	ret = herald_udata_zero(udata, 0);
+	ret = herald_udata_zero(udata);
 	if (ret)
 		return ret;
 	ret = cq_ring_alloc(&ring, udata, cqe);

@@ -88,8 +88,8 @@ static inline bool herald_engine_release(struct herald_engine *e)
 }
 
 /*
- * Let go of the engine whatever was asked for meanwhile.  Somebody who will
- * kick it is on the way.  Context: any; owner only.
+ * Let go of the engine whatever was asked for meanwhile: a kick is dropped, and
+ * the caller must see to it that another one follows.  Context: any; owner only.
  */
 static inline void herald_engine_abandon(struct herald_engine *e)
 {

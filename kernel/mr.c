@@ -201,7 +201,7 @@ struct ib_mr *herald_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 vi
 	struct herald_mr *mr;
 	int ret;
 
-	ret = herald_udata_zero(udata, 0) ?: check_access(pd->device, &r.access) ?:
+	ret = herald_udata_zero(udata) ?: check_access(pd->device, &r.access) ?:
 	      check_range(start, length, virt_addr);
 	if (ret)
 		return ERR_PTR(ret);
@@ -292,7 +292,7 @@ struct ib_mr *herald_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!mr->umem)
 		return ERR_PTR(-EINVAL);
-	ret = herald_udata_zero(udata, 0);
+	ret = herald_udata_zero(udata);
 	if (ret)
 		return ERR_PTR(ret);
 	/* Nobody else changes a process's region: the core locks the object. */

@@ -274,7 +274,7 @@ int herald_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {
 	struct herald_dev *dev = to_hdev(ibmw->device);
 	struct herald_mw *mw = to_hmw(ibmw);
-	int ret = herald_udata_zero(udata, 0);
+	int ret = herald_udata_zero(udata);
 
 	if (ret)
 		return ret;

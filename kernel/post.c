@@ -50,22 +50,17 @@ void herald_qp_responder_work(struct work_struct *work)
 
 void herald_qp_kick_responder(struct herald_qp *qp)
 {
-	if (herald_may_run_here()) {
+	if (herald_may_run_here())
 		kick_responder_here(qp);
-		return;
-	}
-	/* a QP that goes away has nothing to flush */
-	herald_qp_queue_responder(qp);
+	else
+		herald_qp_queue_responder(qp);
 }
 
-bool herald_qp_queue_responder(struct herald_qp *qp)
+void herald_qp_queue_responder(struct herald_qp *qp)
 {
-	/* queued, it holds a reference */
-	if (!herald_qp_get(qp))
-		return false;
-	if (!queue_work(herald_wq, &qp->resp.work))
+	/* queued, it holds a reference; a QP that goes away has nothing to flush */
+	if (herald_qp_get(qp) && !queue_work(herald_wq, &qp->resp.work))
 		herald_qp_put(qp);
-	return true;
 }
 
 /* ------------------------------------------------------------- send -- */

@@ -335,7 +335,7 @@ int herald_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 	struct herald_qp *qp = to_hqp(ibqp);
 	int ret;
 
-	ret = check_init(dev, init, udata) ?: herald_udata_zero(udata, 0);
+	ret = check_init(dev, init, udata) ?: herald_udata_zero(udata);
 	if (ret)
 		return ret;
 	if (udata)

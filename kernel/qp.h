@@ -223,11 +223,8 @@ void herald_qp_kick_requester(struct herald_qp *qp);
  */
 void herald_qp_kick_responder(struct herald_qp *qp);
 
-/*
- * As that, always by the work item.  false: the QP is going away.
- * Context: any; no herald lock held.
- */
-bool herald_qp_queue_responder(struct herald_qp *qp);
+/* As that, always by the work item.  Context: any; no herald lock held. */
+void herald_qp_queue_responder(struct herald_qp *qp);
 
 void herald_qp_responder_work(struct work_struct *work);	/* post.c, for resp.work */
 

@@ -364,7 +364,7 @@ int herald_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, stru
 	bool reset;
 	int ret;
 
-	ret = herald_udata_zero(udata, 0);
+	ret = herald_udata_zero(udata);
 	if (ret)
 		return ret;
 	reset = (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RESET;

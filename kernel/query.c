@@ -57,7 +57,7 @@ static void herald_query_limits(struct ib_device_attr *attr)
 int herald_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 			struct ib_udata *udata)
 {
-	int err = herald_udata_zero(udata, 0);
+	int err = herald_udata_zero(udata);
 
 	if (err)
 		return err;

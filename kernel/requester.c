@@ -196,6 +196,8 @@ static enum herald_progress step(struct herald_qp *qp, struct budget *budget,
 	struct herald_op *op = &qp->sq.op;
 	enum herald_outcome out = HERALD_OK;
 	enum herald_progress progress = HERALD_DONE;
+	/* a datagram's steps are members of its group, each of which gets all of it */
+	bool connected = qp->type == IB_QPT_RC || qp->type == IB_QPT_UC;
 	u64 before = qp->sq.done;
 
 	if (!may_retry(qp))
@@ -207,12 +209,11 @@ static enum herald_progress step(struct herald_qp *qp, struct budget *budget,
 	qp->sq.wait_kind = HERALD_WAIT_NONE;
 
 	if (progress == HERALD_MORE) {
-		/* a datagram's steps are members of its group, each of which gets all of it */
-		budget->bytes -= qp->type == IB_QPT_UD ? op->length : qp->sq.done - before;
+		budget->bytes -= connected ? qp->sq.done - before : op->length;
 		qp->sq.retry_left = qp->attr.retry_cnt;
 		qp->sq.rnr_left = qp->attr.rnr_retry;
 	} else if (progress == HERALD_DONE) {
-		budget->bytes -= op->length - before;
+		budget->bytes -= connected ? op->length - before : op->length;
 		settle(qp, out, d);
 	} else if (progress == HERALD_AGAIN) {
 		wait_for_timer(qp, HERALD_WAIT_NONE, MOMENT_NS);

@@ -462,9 +462,14 @@ void herald_responder_release(struct herald_qp *qp, struct herald_deferred *d)
 	while (!herald_engine_release(&qp->resp.engine)) {
 		if (herald_qp_may(qp) & HERALD_FLUSH_RECV)
 			flush(qp, d);
-		/* others may kick for ever: they are not to hold up this context */
-		if (++rounds >= RELEASE_ROUNDS && herald_qp_queue_responder(qp)) {
+		/*
+		 * Others may kick for ever: they are not to hold up this context.
+		 * The work item is queued after the engine was let go of, so its
+		 * kick is not among those that are dropped.
+		 */
+		if (++rounds >= RELEASE_ROUNDS) {
 			herald_engine_abandon(&qp->resp.engine);
+			herald_qp_queue_responder(qp);
 			break;
 		}
 	}

@@ -109,7 +109,7 @@ int herald_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struc
 
 	ret = srq_check_init(init);
 	if (!ret)
-		ret = herald_udata_zero(udata, 0);
+		ret = herald_udata_zero(udata);
 	if (ret)
 		return ret;
 	if (!herald_object_count(&dev->num_srq, HERALD_MAX_SRQ))
@@ -149,7 +149,7 @@ int herald_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_sr
 		      struct ib_udata *udata)
 {
 	struct herald_srq *srq = to_hsrq(ibsrq);
-	int ret = herald_udata_zero(udata, 0);
+	int ret = herald_udata_zero(udata);
 
 	if (ret)
 		return ret;

@@ -7,22 +7,22 @@
 #include <rdma/ib_verbs.h>
 
 /**
- * herald_udata_zero() - Check that a request says nothing in what we do not know
+ * herald_udata_zero - check that the driver's part of a request, which has no meaning yet, is zero
  * @udata: the driver's part of the command; NULL for a kernel consumer
- * @known: length of the part of the request that is known
  *
  * Other than ib_is_udata_cleared() it needs no memory, the lack of which would
  * look like a request for something.
  *
- * Return: 0, -EOPNOTSUPP if the rest is not all zeros, or -EFAULT.
+ * Return: 0, -EOPNOTSUPP if it is not all zeros, or -EFAULT.
+ * Context: process, may sleep.
  */
-static inline int herald_udata_zero(const struct ib_udata *udata, size_t known)
+static inline int herald_udata_zero(const struct ib_udata *udata)
 {
 	int ret;
 
-	if (!udata || udata->inlen <= known)
+	if (!udata || !udata->inlen)
 		return 0;
-	ret = check_zeroed_user(udata->inbuf + known, udata->inlen - known);
+	ret = check_zeroed_user(udata->inbuf, udata->inlen);
 	if (ret < 0)
 		return ret;
 	return ret ? 0 : -EOPNOTSUPP;

@@ -21,7 +21,7 @@ static int herald_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udat
 		.abi_version = HERALD_ABI_VERSION,
 		.max_inline = HERALD_MAX_INLINE,
 	};
-	int err = herald_udata_zero(udata, 0);
+	int err = herald_udata_zero(udata);
 
 	if (err)
 		return err;
@@ -45,7 +45,7 @@ static void herald_disassociate_ucontext(struct ib_ucontext *uctx)
 static int herald_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct herald_dev *dev = to_hdev(ibpd->device);
-	int err = herald_udata_zero(udata, 0);
+	int err = herald_udata_zero(udata);
 
 	if (err)
 		return err;

@@ -56,6 +56,12 @@ static void waiter_and_kick(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, herald_engine_release(&e));
 	KUNIT_EXPECT_TRUE(test, herald_engine_idle(&e));
 	KUNIT_EXPECT_EQ(test, atomic_read(&e.word), 0);
+
+	KUNIT_ASSERT_TRUE(test, herald_engine_try(&e));
+	KUNIT_EXPECT_FALSE(test, herald_engine_idle(&e));
+	KUNIT_EXPECT_FALSE(test, herald_engine_kick(&e));
+	herald_engine_abandon(&e);
+	KUNIT_EXPECT_EQ(test, atomic_read(&e.word), 0);
 }
 
 /* ------------------------------------------------------------- stress -- */
@@ -86,14 +92,24 @@ static void leave(struct stress *s)
 	WRITE_ONCE(s->inside, 0);
 }
 
-/* Owner: look at all there is, until nobody has asked for more. */
+/* Owner: look at all there is, until nobody has asked for more; or give up, and kick it anew. */
 static void look(struct stress *s)
 {
-	do {
+	unsigned int rounds = 0;
+
+	for (;;) {
 		enter(s);
 		s->done = atomic_read(&s->posted);
 		leave(s);
-	} while (!herald_engine_release(&s->engine));
+		if (++rounds % 2) {
+			if (herald_engine_release(&s->engine))
+				return;
+			continue;
+		}
+		herald_engine_abandon(&s->engine);
+		if (!herald_engine_kick(&s->engine))
+			return;
+	}
 }
 
 static void end_thread(struct stress *s)
