@@ -15,6 +15,10 @@
 	X(cq_missed_hints)		\
 	X(cq_overruns)			\
 	X(cq_dropped_cqes)		\
+	X(cq_events_read)		\
+	X(cq_events_acked)		\
+	X(cq_held)			\
+	X(cq_hold_failed)		\
 	X(async_events)			\
 	X(sends_posted)			\
 	X(sends_completed)		\

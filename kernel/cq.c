@@ -17,55 +17,38 @@
  * consumer index; the latter counts only if it is possible.
  */
 #include <linux/ktime.h>
-#include <linux/log2.h>
-#include <linux/sched.h>
 #include <rdma/ib_user_verbs.h>
+#include <net/netlink.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/restrack.h>
 #include <rdma/uverbs_ioctl.h>
 
 #include "cq.h"
+#include "cq_hold.h"
+#include "cq_ring.h"
+#include "cq_table.h"
 #include "device.h"
 #include "ring.h"
 #include "udata.h"
 
-static atomic_t cq_ids;
-
-static struct herald_cqe *cq_slot(const struct herald_cq *cq, u32 index)
-{
-	return &cq->cqes[index & (cq->depth - 1)];
-}
-
-static u32 cq_used(const struct herald_cq *cq)
-{
-	return cq->producer - cq->consumer;
-}
-
 /* ---------------------------------------------------------- publishing -- */
 
-/* Take over the process's consumer index; an impossible one is counted and changes nothing. */
-static void cq_refresh_consumer(struct herald_cq *cq)
+static u32 cq_held(const struct herald_cq *cq)
 {
-	u32 consumer;
-
-	if (!cq->user)
-		return;
-	/* pairs with the release that follows the process's last look at a CQE */
-	consumer = smp_load_acquire(&cq->ctl->consumer);
-	if (likely(consumer - cq->consumer <= cq_used(cq)))
-		cq->consumer = consumer;
-	else
-		herald_count(cq->dev, HERALD_CTR_bad_ring_index);
+	return unlikely(cq->hold) ? herald_hold_count(cq) : 0;
 }
 
 static bool cq_has_room(struct herald_cq *cq)
 {
-	if (likely(cq_used(cq) < cq->capacity))
+	u32 held = cq_held(cq);
+
+	if (likely(cq_used(cq) + held < cq->capacity))
 		return true;
 	cq_refresh_consumer(cq);
-	return cq_used(cq) < cq->capacity;
+	return cq_used(cq) + held < cq->capacity;
 }
 
-static void cq_write_ref(const struct herald_sq_backref *ref, bool made, u32 index)
+void herald_cq_write_ref(const struct herald_sq_backref *ref, bool made, u32 index)
 {
 	if (!ref)
 		return;
@@ -75,42 +58,53 @@ static void cq_write_ref(const struct herald_sq_backref *ref, bool made, u32 ind
 	smp_store_release(ref->consumer, ref->value);
 }
 
+void herald_cq_event(struct herald_cq *cq, struct herald_deferred *d)
+{
+	herald_cq_count(cq, &cq->stats.events, HERALD_CTR_cq_events);
+	herald_moderate_event(cq, d);
+}
+
+/* What the process's arm word means for the CQE @index; @input is not an arm.  cq->lock held. */
+static enum herald_arm_state cq_state(struct herald_cq *cq, enum herald_arm_input input, u32 index,
+				      u64 *arm)
+{
+	if (!cq->user)
+		return cq->arm_state;
+	*arm = READ_ONCE(cq->ctl->arm);
+	/* an overrun concerns every arm, whatever it had seen */
+	if (input == HERALD_IN_OVERRUN)
+		index = HERALD_ARM_SEEN(*arm);
+	return herald_arm_word_state(*arm, cq->arm_fired, index);
+}
+
 /* Let @input, about the CQE @index, work on the armed state.  cq->lock held. */
 static void cq_step(struct herald_cq *cq, enum herald_arm_input input, u32 index,
 		    struct herald_deferred *d)
 {
-	enum herald_arm_state state = cq->arm_state;
 	const struct herald_arm_step *step;
 	u64 arm = 0;
 
-	if (cq->user) {
-		arm = READ_ONCE(cq->ctl->arm);
-		/* an overrun concerns every arm, whatever it had seen */
-		if (input == HERALD_IN_OVERRUN)
-			index = HERALD_ARM_SEEN(arm);
-		state = herald_arm_word_state(arm, cq->arm_fired, index);
-	}
-	step = herald_arm_table(state, input);
+	step = herald_arm_table(cq_state(cq, input, index, &arm), input);
 	switch (step->verdict) {
 	case HERALD_FIRE:
 		if (cq->user) {
 			cq->arm_fired = HERALD_ARM_SEQ(arm);
 			WRITE_ONCE(cq->ctl->arm_fired, cq->arm_fired);
 		}
-		herald_notify_defer(cq, d);
+		herald_cq_event(cq, d);
 		break;
 	case HERALD_SUPPRESSED_UNARMED:
-		herald_count(cq->dev, HERALD_CTR_cq_unarmed);
+		herald_cq_count(cq, &cq->stats.unarmed, HERALD_CTR_cq_unarmed);
 		break;
 	case HERALD_SUPPRESSED_UNSOLICITED:
-		herald_count(cq->dev, HERALD_CTR_cq_unsolicited);
+		herald_cq_count(cq, &cq->stats.unsolicited, HERALD_CTR_cq_unsolicited);
 		break;
 	}
 	cq->arm_state = step->next;
 }
 
-static void cq_add(struct herald_cq *cq, const struct herald_cqe *cqe, bool solicited,
-		   const struct herald_sq_backref *ref, struct herald_deferred *d)
+void herald_cq_add(struct herald_cq *cq, const struct herald_cqe *cqe, bool solicited,
+		   struct herald_deferred *d)
 {
 	struct herald_cqe *slot = cq_slot(cq, cq->producer);
 	u32 index = cq->producer++;
@@ -118,36 +112,57 @@ static void cq_add(struct herald_cq *cq, const struct herald_cqe *cqe, bool soli
 	*slot = *cqe;
 	if (cq->timestamps)
 		slot->timestamp = ktime_get_ns();
-	cq_write_ref(ref, true, index);
 	/* pairs with the process's acquire: whoever sees the index sees the CQE */
 	smp_store_release(&cq->ctl->producer, cq->producer);
 	if (cq->user)
 		smp_mb();	/* pairs with the one between the process's arm and its next look */
-	herald_count(cq->dev, HERALD_CTR_cqes_posted);
+	herald_cq_count(cq, &cq->stats.posted, HERALD_CTR_cqes_posted);
 
 	if (cqe->status != IB_WC_SUCCESS)
 		solicited = true;
 	cq_step(cq, solicited ? HERALD_IN_PUBLISH_SOLICITED : HERALD_IN_PUBLISH, index, d);
+	herald_moderate_cqe(cq, &cq->moderation, d);
+}
+
+static void cq_set_flags(struct herald_cq *cq, u32 flags)
+{
+	cq->flags = flags;
+	/* whoever sees that the CQ is dead also sees the last of its CQEs */
+	smp_store_release(&cq->ctl->flags, flags);
+}
+
+void herald_cq_tell_arm(struct herald_cq *cq, bool tell)
+{
+	if (cq->user)
+		cq_set_flags(cq, tell ? cq->flags | HERALD_CQ_TELL_ARM :
+					cq->flags & ~HERALD_CQ_TELL_ARM);
+}
+
+/* The first CQE that there is no room for: the queue dies. */
+static void cq_die(struct herald_cq *cq, struct herald_deferred *d)
+{
+	if (cq->hold)
+		herald_hold_flush(cq, d);	/* they were in time */
+	cq->dead = true;
+	cq->overrun_pending = true;
+	cq_set_flags(cq, cq->flags | HERALD_CQ_DEAD);
+	if (cq->user)
+		smp_mb();	/* as in herald_cq_add() */
+	herald_count(cq->dev, HERALD_CTR_cq_overruns);
+	cq_step(cq, HERALD_IN_OVERRUN, cq->producer, d);
+	herald_moderation_release(cq, d);
+	herald_event_overrun(cq, d);
 }
 
 /* The CQE is lost.  Return: true if somebody will see, or has just seen, to the consequences. */
 static bool cq_drop(struct herald_cq *cq, const struct herald_sq_backref *ref,
 		    struct herald_deferred *d)
 {
-	cq_write_ref(ref, false, 0);
-	herald_count(cq->dev, HERALD_CTR_cq_dropped_cqes);
+	herald_cq_write_ref(ref, false, 0);
+	herald_cq_count(cq, &cq->stats.dropped, HERALD_CTR_cq_dropped_cqes);
 	if (cq->dead)
 		return !cq->overrun_walked;
-
-	cq->dead = true;
-	cq->overrun_pending = true;
-	/* whoever sees that the CQ is dead also sees the last of its CQEs */
-	smp_store_release(&cq->ctl->flags, HERALD_CQ_DEAD);
-	if (cq->user)
-		smp_mb();	/* as in cq_add() */
-	herald_count(cq->dev, HERALD_CTR_cq_overruns);
-	cq_step(cq, HERALD_IN_OVERRUN, cq->producer, d);
-	herald_event_overrun(cq, d);
+	cq_die(cq, d);
 	return true;
 }
 
@@ -158,23 +173,23 @@ bool herald_cq_publish(struct herald_cq *cq, const struct herald_cqe *cqe, bool 
 	bool ret = true;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	if (likely(!cq->dead && cq_has_room(cq)))
-		cq_add(cq, cqe, solicited, ref, d);
-	else
+	if (unlikely(cq->dead || !cq_has_room(cq))) {
 		ret = cq_drop(cq, ref, d);
+	} else if (likely(!cq->hold) || !herald_hold_cqe(cq, cqe, solicited, ref, d)) {
+		herald_cq_write_ref(ref, true, cq->producer);
+		herald_cq_add(cq, cqe, solicited, d);
+	}
 	spin_unlock_irqrestore(&cq->lock, flags);
 	return ret;
 }
 
-void herald_cq_purge(struct herald_cq *cq, u32 qpn)
+/* ---------------------------------------------------------------- purging -- */
+
+/* Close the gaps towards the producer, so that indices stay what they were.  cq->lock held. */
+static void cq_purge_ring(struct herald_cq *cq, u32 qpn)
 {
-	unsigned long flags;
 	u32 from, to;
 
-	if (cq->user)
-		return;
-	spin_lock_irqsave(&cq->lock, flags);
-	/* close the gaps towards the producer, so that indices stay what they were */
 	for (from = to = cq->producer; from != cq->consumer;) {
 		const struct herald_cqe *cqe = cq_slot(cq, --from);
 
@@ -187,6 +202,17 @@ void herald_cq_purge(struct herald_cq *cq, u32 qpn)
 		cq->consumer = to;
 		cq->purges++;
 	}
+}
+
+void herald_cq_purge(struct herald_cq *cq, u32 qpn)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	if (unlikely(cq->hold))
+		herald_hold_purge(cq, qpn);
+	if (!cq->user)
+		cq_purge_ring(cq, qpn);
 	spin_unlock_irqrestore(&cq->lock, flags);
 }
 
@@ -236,12 +262,34 @@ int herald_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc)
 	return i;
 }
 
+/* One critical section: a CQE is either missed or fires, never neither. */
+static int cq_arm(struct herald_cq *cq, enum herald_arm_input input, bool report)
+{
+	enum herald_arm_state next;
+	unsigned long flags;
+	int ret = 0;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	next = herald_arm_table(cq->arm_state, input)->next;
+	if (next != cq->arm_state)
+		herald_cq_count(cq, &cq->stats.arms, HERALD_CTR_cq_arms);
+	cq->arm_state = next;
+	if (cq_used(cq))
+		ret = report;
+	else if (cq->dead)
+		ret = -EIO;
+	if (ret > 0)
+		herald_cq_count(cq, &cq->stats.missed_hints, HERALD_CTR_cq_missed_hints);
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return ret;
+}
+
 int herald_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
+	bool report = flags & IB_CQ_REPORT_MISSED_EVENTS;
 	struct herald_cq *cq = to_hcq(ibcq);
 	enum herald_arm_input input;
-	unsigned long irq;
-	int ret = 0;
+	int ret;
 
 	if (cq->user)
 		return -EOPNOTSUPP;
@@ -255,58 +303,70 @@ int herald_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	default:
 		return -EINVAL;
 	}
-	herald_count(cq->dev, HERALD_CTR_cq_arms);
+	if (likely(!READ_ONCE(cq->hold)))
+		return cq_arm(cq, input, report);
 
-	/* one critical section: a CQE is either missed or fires, never neither */
-	spin_lock_irqsave(&cq->lock, irq);
-	cq->arm_state = herald_arm_table(cq->arm_state, input)->next;
-	if (cq_used(cq))
-		ret = !!(flags & IB_CQ_REPORT_MISSED_EVENTS);
-	else if (cq->dead)
-		ret = -EIO;
-	spin_unlock_irqrestore(&cq->lock, irq);
-	if (ret > 0)
-		herald_count(cq->dev, HERALD_CTR_cq_missed_hints);
+	herald_cq_arming(cq, HERALD_HOLD_BEFORE_ARM);
+	ret = cq_arm(cq, input, report);
+	herald_cq_arming(cq, HERALD_HOLD_AFTER_ARM);
 	return ret;
 }
 
-/* ------------------------------------------------------- create, destroy -- */
+/* ---------------------------------------------------------------- looking -- */
 
-struct cq_ring {
-	struct herald_shm *shm;
-	struct herald_cq_ctl *ctl;
-	struct herald_cqe *cqes;
-	u32 depth;
-	u32 capacity;
-};
-
-static int cq_ring_alloc(struct cq_ring *ring, struct ib_udata *udata, u32 cqe)
+/* A process's own account of what it did. */
+static void look_at_process(const struct herald_cq *cq, struct herald_cq_info *info)
 {
-	struct herald_ucontext *uctx = NULL;
+	u64 arm = READ_ONCE(cq->ctl->arm);
 
-	if (udata)
-		uctx = rdma_udata_to_drv_context(udata, struct herald_ucontext, ib);
-	ring->capacity = cqe;
-	ring->depth = roundup_pow_of_two(cqe);
-	ring->shm = herald_shm_alloc(uctx ? &uctx->ib : NULL,
-				     HERALD_CQ_DATA_OFFSET +
-				     (size_t)ring->depth * sizeof(struct herald_cqe));
-	if (IS_ERR(ring->shm))
-		return PTR_ERR(ring->shm);
-	ring->ctl = ring->shm->va;
-	ring->cqes = ring->shm->va + HERALD_CQ_DATA_OFFSET;
+	info->unpolled = cq->producer - READ_ONCE(cq->ctl->consumer);
+	info->armed = herald_arm_word_state(arm, cq->arm_fired, cq->producer);
+	info->stats.arms = HERALD_ARM_SEQ(arm);
+	info->stats.events_read = READ_ONCE(cq->ctl->events_read);
+	info->stats.events_acked = READ_ONCE(cq->ctl->events_acked);
+}
+
+void herald_cq_look(struct herald_cq *cq, struct herald_cq_info *info)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	*info = (struct herald_cq_info){
+		.stats = cq->stats,
+		.unpolled = cq_used(cq),
+		.held = cq_held(cq),
+		.waiting = cq->moderation.waiting,
+		.armed = cq->arm_state,
+		.dead = cq->dead,
+	};
+	if (cq->user)
+		look_at_process(cq, info);
+	spin_unlock_irqrestore(&cq->lock, flags);
+}
+
+int herald_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
+{
+	struct herald_cq_info info;
+	struct nlattr *table;
+
+	herald_cq_look(to_hcq(ibcq), &info);
+	table = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
+	if (!table)
+		return -EMSGSIZE;
+	if (rdma_nl_put_driver_u32(msg, "unpolled", info.unpolled) ||
+	    rdma_nl_put_driver_string(msg, "armed", herald_arm_state_name(info.armed)) ||
+#define HERALD_CQ_STAT(name) rdma_nl_put_driver_u64(msg, #name, info.stats.name) ||
+	    HERALD_CQ_STATS(HERALD_CQ_STAT)
+#undef HERALD_CQ_STAT
+	    rdma_nl_put_driver_u32(msg, "dead", info.dead)) {
+		nla_nest_cancel(msg, table);
+		return -EMSGSIZE;
+	}
+	nla_nest_end(msg, table);
 	return 0;
 }
 
-static void cq_ring_use(struct herald_cq *cq, const struct cq_ring *ring)
-{
-	cq->shm = ring->shm;
-	cq->ctl = ring->ctl;
-	cq->cqes = ring->cqes;
-	cq->depth = ring->depth;
-	cq->capacity = ring->capacity;
-	cq->ib.cqe = ring->capacity;
-}
+/* ------------------------------------------------------- create, destroy -- */
 
 static int cq_check_attr(const struct herald_dev *dev, const struct ib_cq_init_attr *attr)
 {
@@ -319,18 +379,33 @@ static int cq_check_attr(const struct herald_dev *dev, const struct ib_cq_init_a
 	return 0;
 }
 
-static void cq_init(struct herald_cq *cq, const struct ib_cq_init_attr *attr, bool user)
+static void cq_init(struct herald_cq *cq, const struct ib_cq_init_attr *attr,
+		    struct ib_ucontext *uctx)
 {
-	cq->user = user;
+	cq->user = uctx;
 	cq->timestamps = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
-	cq->id = atomic_inc_return(&cq_ids);
+	cq->pid = uctx ? task_tgid_nr(current) : 0;
+	cq->uctx = uctx;
+	cq->cpu = herald_vector_cpu(attr->comp_vector);
 	spin_lock_init(&cq->lock);
 	mutex_init(&cq->resize_mutex);
 	spin_lock_init(&cq->qps_lock);
 	INIT_LIST_HEAD(&cq->qps[0]);
 	INIT_LIST_HEAD(&cq->qps[1]);
 	herald_notify_init(cq);
+	herald_moderation_init(cq);
+	herald_cq_overrun_init(cq);
 	herald_event_source_init(&cq->events, HERALD_SOURCE_CQ);
+}
+
+static int cq_respond(const struct herald_cq *cq, struct ib_udata *udata)
+{
+	struct herald_create_cq_resp resp = { .cq_id = cq->id };
+
+	if (!udata)
+		return 0;
+	herald_shm_info(cq->shm, cq->depth, sizeof(struct herald_cqe), &resp.ring);
+	return ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
 }
 
 int herald_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
@@ -338,7 +413,6 @@ int herald_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 {
 	struct ib_udata *udata = attrs ? &attrs->driver_udata : NULL;
 	struct herald_dev *dev = to_hdev(ibcq->device);
-	struct herald_create_cq_resp resp = {};
 	struct herald_cq *cq = to_hcq(ibcq);
 	struct cq_ring ring;
 	int ret;
@@ -352,22 +426,20 @@ int herald_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		return -ENOMEM;
 
 	cq->dev = dev;
-	ret = cq_ring_alloc(&ring, udata, attr->cqe);
+	ret = herald_cq_ring_alloc(&ring, udata, attr->cqe);
 	if (ret)
 		goto err_count;
-	cq_init(cq, attr, udata);
+	cq_init(cq, attr, udata ? &rdma_udata_to_drv_context(udata, struct herald_ucontext,
+							     ib)->ib : NULL);
 	cq_ring_use(cq, &ring);
-
-	if (udata) {
-		herald_shm_info(cq->shm, cq->depth, sizeof(struct herald_cqe), &resp.ring);
-		resp.cq_id = cq->id;
-		ret = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
-		if (ret)
-			goto err_ring;
-	}
+	ret = herald_cqs_reserve(cq) ?: cq_respond(cq, udata);
+	if (ret)
+		goto err_ring;
+	herald_cqs_add(cq);
 	return 0;
 
 err_ring:
+	herald_cqs_remove(cq);
 	herald_shm_free(cq->shm);
 err_count:
 	atomic_dec(&dev->num_cq);
@@ -375,15 +447,18 @@ err_count:
 }
 
 /*
- * 1. No event is noted from now on, and those that are due are dropped.
- * 2. An overrun's consequences, which walk the QPs' lists, are over.
- * 3. No handler runs, and none will.
- * 4. The ring goes.
+ * 1. Nobody looks at it, or holds or releases its completions, any more.
+ * 2. No event is noted from now on, and those that are due are dropped.
+ * 3. An overrun's consequences, which walk the QPs' lists, are over.
+ * 4. No timer and no handler runs, and none will.
+ * 5. The ring goes.
  */
 int herald_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct herald_cq *cq = to_hcq(ibcq);
 	unsigned long flags;
+
+	herald_cqs_remove(cq);
 
 	spin_lock_irqsave(&cq->lock, flags);
 	cq->closing = true;
@@ -391,6 +466,8 @@ int herald_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	spin_unlock_irqrestore(&cq->lock, flags);
 
 	herald_cq_overrun_flush(cq);
+	herald_moderation_stop(cq);
+	herald_hold_free(cq);
 	herald_notify_flush(cq);
 	herald_event_source_flush(&cq->events);
 
@@ -398,124 +475,4 @@ int herald_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	mutex_destroy(&cq->resize_mutex);
 	atomic_dec(&cq->dev->num_cq);
 	return 0;
-}
-
-/* ---------------------------------------------------------------- resize -- */
-
-#define CQ_COPY_ROUNDS	4	/* without the lock, before the rest is copied under it */
-#define CQ_COPY_CHUNK	1024	/* CQEs between two chances to be preempted */
-
-/* What of the old ring has been copied into the new one. */
-struct cq_copy {
-	bool any;
-	u32 end;	/* up to here */
-	u32 purges;	/* ... if cq->purges is still this */
-};
-
-static u32 cq_copy_start(const struct herald_cq *cq, const struct cq_copy *copy)
-{
-	if (!copy->any || copy->purges != cq->purges)
-		return cq->consumer;
-	if ((s32)(cq->consumer - copy->end) > 0)
-		return cq->consumer;
-	return copy->end;
-}
-
-/*
- * CQE i lives in slot i & (depth - 1) of either ring.  The content is the
- * process's own business: it is moved, not looked at.
- */
-static void cq_copy_range(const struct herald_cq *cq, const struct cq_ring *ring, u32 from, u32 to)
-{
-	for (; from != to; from++)
-		ring->cqes[from & (ring->depth - 1)] = *cq_slot(cq, from);
-}
-
-/*
- * Copy most of what is unpolled while the CQ is in use, so that little is left
- * to be done under the lock.  The old ring stays: cq->resize_mutex is held.
- */
-static int cq_copy_ahead(struct herald_cq *cq, const struct cq_ring *ring, struct cq_copy *copy)
-{
-	u32 from, to, n, purges;
-	int round;
-
-	for (round = 0; round < CQ_COPY_ROUNDS; round++) {
-		spin_lock_irq(&cq->lock);
-		cq_refresh_consumer(cq);
-		from = cq_copy_start(cq, copy);
-		to = cq->producer;
-		purges = cq->purges;
-		n = cq_used(cq);
-		spin_unlock_irq(&cq->lock);
-
-		if (n > ring->capacity)
-			return -EINVAL;
-		if (to - from <= CQ_COPY_CHUNK && round)
-			break;
-		for (; from != to; from += n) {
-			n = min_t(u32, to - from, CQ_COPY_CHUNK);
-			cq_copy_range(cq, ring, from, from + n);
-			cond_resched();
-		}
-		*copy = (struct cq_copy){ .any = true, .end = to, .purges = purges };
-	}
-	return 0;
-}
-
-/* Copy the rest and change rings; @ring becomes the old one. */
-static int cq_switch(struct herald_cq *cq, struct cq_ring *ring, const struct cq_copy *copy)
-{
-	struct herald_shm *old = cq->shm;
-	int ret = 0;
-
-	spin_lock_irq(&cq->lock);
-	cq_refresh_consumer(cq);
-	if (cq_used(cq) > ring->capacity) {
-		ret = -EINVAL;
-		goto out;
-	}
-	cq_copy_range(cq, ring, cq_copy_start(cq, copy), cq->producer);
-	ring->ctl->producer = cq->producer;
-	ring->ctl->consumer = cq->consumer;
-	ring->ctl->flags = cq->dead ? HERALD_CQ_DEAD : 0;
-	ring->ctl->arm_fired = cq->arm_fired;
-	ring->ctl->arm = READ_ONCE(cq->ctl->arm);
-	cq_ring_use(cq, ring);
-	ring->shm = old;
-out:
-	spin_unlock_irq(&cq->lock);
-	return ret;
-}
-
-int herald_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata)
-{
-	struct herald_cq *cq = to_hcq(ibcq);
-	struct herald_resize_cq_resp resp = {};
-	struct cq_copy copy = {};
-	struct cq_ring ring;
-	int ret;
-
-	if (!cqe || cqe > HERALD_MAX_CQE || cq->user != !!udata)
-		return -EINVAL;
-	ret = herald_udata_zero(udata);
-	if (ret)
-		return ret;
-	ret = cq_ring_alloc(&ring, udata, cqe);
-	if (ret)
-		return ret;
-
-	mutex_lock(&cq->resize_mutex);
-	ret = cq_copy_ahead(cq, &ring, &copy);
-	if (!ret && udata) {
-		/* before the switch, which cannot be taken back */
-		herald_shm_info(ring.shm, ring.depth, sizeof(struct herald_cqe), &resp.ring);
-		ret = ib_copy_to_udata(udata, &resp, min(sizeof(resp), udata->outlen));
-	}
-	if (!ret)
-		ret = cq_switch(cq, &ring, &copy);
-	mutex_unlock(&cq->resize_mutex);
-
-	herald_shm_free(ring.shm);
-	return ret;
 }

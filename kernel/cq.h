@@ -10,21 +10,66 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/herald-abi.h>
 
+#include "counters.h"
 #include "event.h"
+#include "moderate.h"
 #include "notify.h"
 
+struct herald_cq_hold;
 struct herald_dev;
 struct herald_shm;
 struct herald_qp;
+
+/* X(identifier): what a CQ counts; shown by debugfs and `rdma resource show cq -dd` */
+#define HERALD_CQ_STATS(X)	\
+	X(posted)		\
+	X(arms)			\
+	X(events)		\
+	X(unarmed)		\
+	X(unsolicited)		\
+	X(missed_hints)		\
+	X(dropped)		\
+	X(events_read)		\
+	X(events_acked)
+
+/**
+ * struct herald_cq_stats - what has happened on a CQ
+ * @posted: CQEs added
+ * @arms: arms that asked for more than a pending one did; a process's modulo 2^30
+ * @events: completion events raised
+ * @unarmed, @unsolicited: CQEs that raised none, and why
+ * @missed_hints: arms that were told of unpolled CQEs
+ * @dropped: CQEs lost by an overrun
+ * @events_read, @events_acked: by the process's own account, as of its last
+ *	ibv_get_cq_event, modulo 2^32; kernel consumers have none
+ */
+struct herald_cq_stats {
+#define HERALD_CQ_STAT(name) u64 name;
+	HERALD_CQ_STATS(HERALD_CQ_STAT)
+#undef HERALD_CQ_STAT
+};
+
+/* What debugfs shows of a CQ */
+struct herald_cq_info {
+	struct herald_cq_stats stats;
+	u32 unpolled;
+	u32 held;	/* held back, see cq_hold.h */
+	u32 waiting;	/* events that moderation delays */
+	u8 armed;	/* enum herald_arm_state */
+	bool dead;
+};
 
 /**
  * struct herald_cq - a completion queue
  * @user: the ring is mapped by a process, which consumes it and arms it by a
  *	store; else herald consumes it in poll_cq and @arm_state holds
  * @timestamps: its consumer asked for completion timestamps
- * @id: names it in debugfs and traces
+ * @id: in herald_dev.cqs
+ * @uctx: the context of the process that made it; NULL: the kernel
+ * @pid: the process that made it, as the initial namespace calls it; 0: the kernel
+ * @cpu: where a kernel consumer's handler runs (its completion vector)
  * @lock: protects the fields from @shm to @notify_next; irq-safe; nothing but
- *	a herald_event_source.lock is taken inside it
+ *	a herald_event_source.lock and timers' locks are taken inside it
  * @depth: slots, a power of two
  * @capacity: CQEs it holds before it overruns, == ib.cqe
  * @producer: private producer index
@@ -37,11 +82,16 @@ struct herald_qp;
  * @closing: being destroyed: no event from now on
  * @arm_state: kernel CQs
  * @arm_fired: user CQs: sequence number of the last arm consumed
+ * @flags: enum herald_cq_flags, as published
+ * @stats: see above; some of it is only in a process's half of the ring
+ * @moderation: delays events
+ * @hold: holds completions back on demand; NULL until that is first asked for
  * @events_due: completion events that were decided and not yet delivered
  * @claimed: some context will deliver @events_due
  * @notify_next: on the chain of the context that has claimed it
  * @overrun_next: on the chain of the context that will see to the overrun
- * @notify_work: goes on delivering when a context has done enough of it
+ * @notify_work: delivers on @cpu, and when a context has done enough of it
+ * @overrun_work: sees to an overrun's consequences
  * @events: its asynchronous events
  * @resize_mutex: one resize at a time
  * @qps_lock: protects @qps (a leaf; not held with @lock)
@@ -53,6 +103,9 @@ struct herald_cq {
 	bool user;
 	bool timestamps;
 	u32 id;
+	struct ib_ucontext *uctx;
+	pid_t pid;
+	unsigned int cpu;
 
 	spinlock_t lock;
 	struct herald_shm *shm;
@@ -69,12 +122,17 @@ struct herald_cq {
 	bool closing;
 	u8 arm_state;
 	u32 arm_fired;
+	u32 flags;
+	struct herald_cq_stats stats;
+	struct herald_moderation moderation;
+	struct herald_cq_hold *hold;
 	u32 events_due;
 	bool claimed;
 	struct herald_cq *notify_next;
 
 	struct herald_cq *overrun_next;
 	struct work_struct notify_work;
+	struct work_struct overrun_work;
 	struct herald_event_source events;
 	struct mutex resize_mutex;
 
@@ -141,9 +199,35 @@ struct herald_sq_backref {
 bool herald_cq_publish(struct herald_cq *cq, const struct herald_cqe *cqe, bool solicited,
 		       const struct herald_sq_backref *ref, struct herald_deferred *d);
 
+/* Count something of a CQ, and of its device.  cq->lock held. */
+static inline void herald_cq_count(struct herald_cq *cq, u64 *stat, enum herald_counter counter)
+{
+	++*stat;
+	herald_count(cq->dev, counter);
+}
+
+/* What is said of it; @info is overwritten.  Context: any. */
+void herald_cq_look(struct herald_cq *cq, struct herald_cq_info *info);
+
+/* --------------------------------- for cq_hold.c, with cq->lock held -- */
+
+/* Add a CQE, for which there is room, and raise its event. */
+void herald_cq_add(struct herald_cq *cq, const struct herald_cqe *cqe, bool solicited,
+		   struct herald_deferred *d);
+void herald_cq_write_ref(const struct herald_sq_backref *ref, bool made, u32 index);
+
+/* A completion event is due. */
+void herald_cq_event(struct herald_cq *cq, struct herald_deferred *d);
+
+/* Ask the process to announce its arms (HERALD_CQ_TELL_ARM), or not to. */
+void herald_cq_tell_arm(struct herald_cq *cq, bool tell);
+
+/* ----------------------------------------------------------------------- */
+
 /**
  * herald_cq_purge - remove a QP's unpolled CQEs and free their room
- * @cq: the queue; does nothing for a user CQ, whose provider does it
+ * @cq: the queue; of a user CQ, only those that are held: the provider removes
+ *	the others
  * @qpn: the QP; it produces none any more
  *
  * Context: any.
@@ -154,11 +238,14 @@ void herald_cq_purge(struct herald_cq *cq, u32 qpn);
 void herald_cq_attach_qp(struct herald_cq *cq, struct list_head *node, bool send);
 void herald_cq_detach_qp(struct herald_cq *cq, struct list_head *node);
 
+void herald_cq_overrun_init(struct herald_cq *cq);
+
 /*
- * An overrun's consequences, called by herald_deferred_run: CQ_ERR, then
- * herald_qp_fatal() on every attached QP.  Context: any; no herald lock held.
+ * Called by herald_deferred_run: have a work item see to an overrun's
+ * consequences: CQ_ERR, then herald_qp_fatal() on every attached QP.
+ * Context: any.
  */
-void herald_cq_overrun(struct herald_cq *cq, struct herald_deferred *d);
+void herald_cq_overrun(struct herald_cq *cq);
 
 /* Wait until the consequences of an overrun, if any, are over (destroy).  Context: may sleep. */
 void herald_cq_overrun_flush(struct herald_cq *cq);
@@ -169,6 +256,8 @@ void herald_cq_overrun_flush(struct herald_cq *cq);
  * CQEs were polled.  A process polls and arms without the kernel: on its CQ
  * both fail with -EOPNOTSUPP.
  */
+struct sk_buff;
+int herald_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
 int herald_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		     struct uverbs_attr_bundle *attrs);
 int herald_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);

@@ -17,15 +17,16 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_user_verbs.h>
 
+#include "cq_table.h"
 #include "device.h"
 #include "doorbell.h"
 #include "event.h"
+#include "fault.h"
 #include "mr.h"
 
 /* Writers of the list; readers use RCU. */
 static DEFINE_SPINLOCK(herald_devices_lock);
 static LIST_HEAD(herald_devices);
-static atomic_t herald_ordinals = ATOMIC_INIT(0);
 
 /*
  * Not herald_wq: that makes progress without memory by a single thread, and
@@ -99,6 +100,7 @@ static void herald_device_free_tables(struct herald_dev *dev)
 	WARN_ON(!xa_empty(&dev->ahs));
 	xa_destroy(&dev->keys);
 	xa_destroy(&dev->ahs);
+	herald_cqs_exit(dev);
 	kvfree(dev->gids);
 	free_percpu(dev->counters);
 }
@@ -120,6 +122,7 @@ static void herald_dealloc_driver(struct ib_device *ibdev)
 	struct herald_dev *dev = to_hdev(ibdev);
 
 	WRITE_ONCE(dev->dead, true);
+	herald_fault_remove(dev);
 	/* Queued under the lock: whoever sees the list empty can drain the queue. */
 	spin_lock(&herald_devices_lock);
 	if (!list_empty(&dev->node))
@@ -172,7 +175,15 @@ void herald_device_remove_all(void)
 
 /* ------------------------------------------------------------- coming -- */
 
+/* It has its name, and nobody has it yet. */
+static int herald_enable_driver(struct ib_device *ibdev)
+{
+	herald_fault_add(to_hdev(ibdev));
+	return 0;
+}
+
 static const struct ib_device_ops herald_lifetime_ops = {
+	.enable_driver = herald_enable_driver,
 	.dealloc_driver = herald_dealloc_driver,
 };
 
@@ -182,11 +193,11 @@ static int herald_device_init_tables(struct herald_dev *dev)
 	INIT_WORK(&dev->reap, herald_device_reap);
 	herald_keys_init(dev);
 	xa_init_flags(&dev->ahs, XA_FLAGS_ALLOC1);
+	herald_cqs_init(dev);
 	seqlock_init(&dev->gid_lock);
 	spin_lock_init(&dev->gsi_lock);
 	spin_lock_init(&dev->mcast.lock);
 	hash_init(dev->mcast.groups);
-	dev->ordinal = atomic_inc_return(&herald_ordinals);
 
 	dev->gids = kvcalloc(HERALD_GID_TABLE_LEN, sizeof(*dev->gids), GFP_KERNEL);
 	dev->counters = alloc_percpu(struct herald_counters);
@@ -207,7 +218,7 @@ static void herald_device_init_ib(struct herald_dev *dev, struct net_device *nde
 
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	ibdev->phys_port_cnt = 1;
-	ibdev->num_comp_vectors = num_possible_cpus();
+	ibdev->num_comp_vectors = num_online_cpus();
 	ibdev->local_dma_lkey = 0;
 	strscpy(ibdev->node_desc, "herald", sizeof(ibdev->node_desc));
 	ibdev->driver_def = herald_uapi_definitions;

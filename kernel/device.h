@@ -5,6 +5,7 @@
 
 #include <linux/hashtable.h>
 #include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/percpu.h>
 #include <linux/seqlock.h>
@@ -45,6 +46,8 @@ struct herald_gid_slot {
  * @next_key: where to look for a free index next (protected by the lock of @keys)
  * @key_seq: variant of the last key that was made
  * @ahs: AH number to struct herald_ah, for a process's WQEs
+ * @cqs: herald_cq.id to CQ, see cq_table.h
+ * @cqs_mutex: who has found a CQ there holds it; @next_cq: where the next number is looked for
  * @gid_lock: writers serialise, readers retry (irq-safe)
  * @gids: the GID table; see herald_dev_has_gid
  * @gids_used: slots from here on are empty
@@ -54,6 +57,7 @@ struct herald_gid_slot {
  * @registered: ib_register_device is done (under RTNL)
  * @port_up: last carrier and administrative state reported (under RTNL)
  * @dead: being removed
+ * @debugfs: its files, see fault.h
  */
 struct herald_dev {
 	struct ib_device ib;
@@ -66,6 +70,9 @@ struct herald_dev {
 	u32 next_key;
 	atomic_t key_seq;
 	struct xarray ahs;
+	struct xarray cqs;
+	struct mutex cqs_mutex;
+	u32 next_cq;
 
 	seqlock_t gid_lock;
 	struct herald_gid_slot *gids;	/* HERALD_GID_TABLE_LEN */
@@ -86,7 +93,7 @@ struct herald_dev {
 	bool dead;
 
 	atomic_t num_qp, num_cq, num_srq, num_mr, num_mw, num_pd, num_ah;
-	u32 ordinal;		/* names the device in debugfs and traces */
+	struct dentry *debugfs;
 };
 
 static inline struct herald_dev *to_hdev(struct ib_device *ibdev)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The doorbell of processes' queues: an ioctl that names a QP.
+ * Our own methods of the uverbs ioctl: the doorbell of processes' queues, which
+ * names a QP, and the announcement of arms.
  *
  * A method of its own, found by QP number, costs less than POST_SEND, which
  * looks the QP up by handle and copies room for a WR that is not there.
@@ -11,6 +12,7 @@
 #include <rdma/uverbs_types.h>
 #include <rdma/herald-ioctl.h>
 
+#include "cq_table.h"
 #include "device.h"
 #include "doorbell.h"
 #include "qp.h"
@@ -50,12 +52,32 @@ static int UVERBS_HANDLER(HERALD_METHOD_DOORBELL)(struct uverbs_attr_bundle *att
 	return ret;
 }
 
+static int UVERBS_HANDLER(HERALD_METHOD_ARMING)(struct uverbs_attr_bundle *attrs)
+{
+	struct ib_ucontext *uctx = ib_uverbs_get_ucontext(attrs);
+	struct herald_arming arming;
+	int ret;
+
+	if (IS_ERR(uctx))
+		return PTR_ERR(uctx);
+	ret = uverbs_copy_from(&arming, attrs, HERALD_ATTR_ARMING);
+	if (ret)
+		return ret;
+	return herald_cqs_arming(to_hdev(uctx->device), uctx, arming.cq_id, arming.moment);
+}
+
+DECLARE_UVERBS_NAMED_METHOD(HERALD_METHOD_ARMING,
+			    UVERBS_ATTR_PTR_IN(HERALD_ATTR_ARMING,
+					       UVERBS_ATTR_TYPE(struct herald_arming),
+					       UA_MANDATORY));
+
 DECLARE_UVERBS_NAMED_METHOD(HERALD_METHOD_DOORBELL,
 			    UVERBS_ATTR_PTR_IN(HERALD_ATTR_DOORBELL,
 					       UVERBS_ATTR_TYPE(struct herald_doorbell),
 					       UA_MANDATORY));
 
-ADD_UVERBS_METHODS(herald_device, UVERBS_OBJECT_DEVICE, &UVERBS_METHOD(HERALD_METHOD_DOORBELL));
+ADD_UVERBS_METHODS(herald_device, UVERBS_OBJECT_DEVICE, &UVERBS_METHOD(HERALD_METHOD_DOORBELL),
+		   &UVERBS_METHOD(HERALD_METHOD_ARMING));
 
 const struct uapi_definition herald_uapi_definitions[] = {
 	UAPI_DEF_CHAIN_OBJ_TREE(UVERBS_OBJECT_DEVICE, &herald_device),

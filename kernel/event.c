@@ -12,6 +12,7 @@
 
 #include "counters.h"
 #include "cq.h"
+#include "cq_hold.h"
 #include "device.h"
 #include "event.h"
 #include "qp.h"
@@ -175,12 +176,23 @@ static int source_pop(struct herald_event_source *src)
 	return type;
 }
 
+/* An asynchronous event comes after the completions that came before it. */
+static void settle(struct herald_cq *cq)
+{
+	if (unlikely(READ_ONCE(cq->hold)))
+		herald_hold_settle(cq);
+}
+
 static void source_run(struct herald_event_source *src)
 {
 	struct herald_qp *qp = src->kind == HERALD_SOURCE_QP ? source_qp(src) : NULL;
 	int type;
 
 	lockdep_assert_not_held(&src->lock);
+	if (qp) {
+		settle(qp->scq);
+		settle(qp->rcq);
+	}
 	while ((type = source_pop(src)) >= 0)
 		source_deliver(src, type);
 	smp_mb();	/* against the waiter's check, see wake_up_var() */
@@ -212,7 +224,6 @@ void herald_deferred_run(struct herald_deferred *d)
 	struct herald_event_source *src;
 	struct herald_cq *cq;
 
-	/* each step may note more: an overrun's QPs flush, and raise events of their own */
 	for (;;) {
 		if (d->cqs) {
 			cq = d->cqs;
@@ -221,7 +232,7 @@ void herald_deferred_run(struct herald_deferred *d)
 		} else if (d->overrun) {
 			cq = d->overrun;
 			d->overrun = cq->overrun_next;
-			herald_cq_overrun(cq, d);
+			herald_cq_overrun(cq);
 		} else if (d->sources) {
 			src = d->sources;
 			d->sources = src->next;

@@ -83,9 +83,10 @@ void herald_event_port(struct herald_dev *dev, enum ib_event_type type);
  * herald_deferred_run - deliver all that was noted
  * @d: empty afterwards
  *
- * Order: completion events, then overruns (each CQ's CQ_ERR, then its QPs to
- * the error state), then asynchronous events, until nothing is left: an
- * asynchronous event comes after the completion that explains it.
+ * Order: completion events, then overruns (a work item sees to each: CQ_ERR,
+ * then the CQ's QPs to the error state), then asynchronous events, until
+ * nothing is left: an asynchronous event comes after the completion that
+ * explains it.
  * Context: any; no herald lock held.
  */
 void herald_deferred_run(struct herald_deferred *d);

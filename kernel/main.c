@@ -7,6 +7,7 @@
 #include <rdma/rdma_netlink.h>
 
 #include "device.h"
+#include "fault.h"
 #include "qp.h"
 #include "version.h"
 
@@ -67,6 +68,7 @@ static int __init herald_init(void)
 	if (err)
 		goto exit_device;
 
+	herald_fault_module_init();
 	rdma_link_register(&herald_link_ops);
 	return 0;
 
@@ -86,6 +88,7 @@ static void __exit herald_exit(void)
 	unregister_netdevice_notifier(&herald_netdev_nb);
 	herald_device_remove_all();
 	herald_device_module_exit();
+	herald_fault_module_exit();
 	destroy_workqueue(herald_wq);
 	herald_qp_module_exit();
 	rcu_barrier();

@@ -8,6 +8,7 @@
  * handler is never entered twice at once for one CQ and events keep their order.
  */
 #include <linux/bottom_half.h>
+#include <linux/cpumask.h>
 #include <linux/irqflags.h>
 #include <linux/percpu.h>
 #include <linux/wait_bit.h>
@@ -30,6 +31,13 @@ struct notify_cpu {
 };
 
 static DEFINE_PER_CPU(struct notify_cpu, notify_cpu);
+
+unsigned int herald_vector_cpu(u32 vector)
+{
+	unsigned int cpu = cpumask_nth(vector, cpu_online_mask);
+
+	return cpu < nr_cpu_ids ? cpu : cpumask_first(cpu_online_mask);
+}
 
 bool herald_in_handler(void)
 {
@@ -81,6 +89,15 @@ static bool notify_next_event(struct herald_cq *cq)
 	return due;
 }
 
+/* Go on in the work item, which keeps the claim. */
+static void notify_queue(struct herald_cq *cq)
+{
+	if (cq->user)
+		queue_work(herald_wq, &cq->notify_work);
+	else
+		queue_work_on(cq->cpu, system_bh_wq, &cq->notify_work);
+}
+
 static void notify_deliver(struct herald_cq *cq)
 {
 	int n;
@@ -91,8 +108,13 @@ static void notify_deliver(struct herald_cq *cq)
 		if (cq->ib.comp_handler)
 			cq->ib.comp_handler(&cq->ib, cq->ib.cq_context);
 	}
-	/* it keeps the claim */
-	queue_work(herald_wq, &cq->notify_work);
+	notify_queue(cq);
+}
+
+/* A CPU that has gone cannot run anything: then any will do.  Bottom halves are off. */
+static bool notify_belongs_here(const struct herald_cq *cq)
+{
+	return cq->user || cq->cpu == smp_processor_id() || !cpu_online(cq->cpu);
 }
 
 /* Become the context that calls handlers on this CPU, or leave @cq to the one that does. */
@@ -144,7 +166,9 @@ void herald_notify_run(struct herald_cq *cq)
 	lockdep_assert_not_held(&cq->lock);
 	if (bh)
 		local_bh_disable();
-	if (notify_enter(cq)) {
+	if (!notify_belongs_here(cq)) {
+		notify_queue(cq);
+	} else if (notify_enter(cq)) {
 		do {
 			notify_deliver(cq);
 			cq = notify_leave();

@@ -47,8 +47,14 @@ const struct herald_arm_step *herald_arm_table(enum herald_arm_state state,
  */
 enum herald_arm_state herald_arm_word_state(u64 arm, u32 fired, u32 index);
 
+/* PURE.  As debugfs shows it. */
+const char *herald_arm_state_name(enum herald_arm_state state);
+
 struct herald_cq;
 struct herald_deferred;
+
+/* The CPU of a completion vector.  Context: any. */
+unsigned int herald_vector_cpu(u32 vector);
 
 /* Note one completion event of @cq on @d.  Context: any; cq->lock held. */
 void herald_notify_defer(struct herald_cq *cq, struct herald_deferred *d);
@@ -56,8 +62,11 @@ void herald_notify_defer(struct herald_cq *cq, struct herald_deferred *d);
 /*
  * Deliver the completion events of a CQ that this context has claimed: calls
  * comp_handler once per event, never concurrently with itself for one CQ, with
- * bottom halves disabled.  Inside a handler on this CPU it only leaves the CQ
- * to the context that called that handler, so handlers never nest.
+ * bottom halves disabled.  A kernel consumer's handler runs on the CPU of the
+ * CQ's completion vector, in a bottom half if that is another one.  A process
+ * is woken from here: which CPU its threads run on is its own affair.
+ * Inside a handler on this CPU it only leaves the CQ to the context that called
+ * that handler, so handlers never nest.
  * Context: any; no herald lock held.
  */
 void herald_notify_run(struct herald_cq *cq);

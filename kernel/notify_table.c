@@ -47,6 +47,17 @@ const struct herald_arm_step *herald_arm_table(enum herald_arm_state state,
 	return &arm_table[state][input];
 }
 
+const char *herald_arm_state_name(enum herald_arm_state state)
+{
+	static const char *const names[HERALD_ARM_STATES] = {
+		[HERALD_DISARMED] = "no",
+		[HERALD_ARMED_SOLICITED] = "solicited",
+		[HERALD_ARMED_NEXT] = "next",
+	};
+
+	return names[state];
+}
+
 enum herald_arm_state herald_arm_word_state(u64 arm, u32 fired, u32 index)
 {
 	/* a word whose sequence number was consumed arms nothing */

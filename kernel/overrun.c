@@ -4,6 +4,7 @@
 #include <linux/wait_bit.h>
 
 #include "cq.h"
+#include "device.h"
 #include "qp.h"
 
 void herald_cq_attach_qp(struct herald_cq *cq, struct list_head *node, bool send)
@@ -68,7 +69,7 @@ static void fail_qps(struct herald_cq *cq, int which, struct herald_deferred *d)
 	spin_unlock_irqrestore(&cq->qps_lock, flags);
 }
 
-void herald_cq_overrun(struct herald_cq *cq, struct herald_deferred *d)
+static void overrun(struct herald_cq *cq, struct herald_deferred *d)
 {
 	unsigned long flags;
 
@@ -94,6 +95,25 @@ void herald_cq_overrun(struct herald_cq *cq, struct herald_deferred *d)
 	wake_up_var(&cq->overrun_pending);
 }
 
+/* Any number of QPs flush here: not in the context of whoever overran the CQ. */
+static void overrun_work(struct work_struct *work)
+{
+	HERALD_DEFERRED(d);
+
+	overrun(container_of(work, struct herald_cq, overrun_work), &d);
+	herald_deferred_run(&d);
+}
+
+void herald_cq_overrun_init(struct herald_cq *cq)
+{
+	INIT_WORK(&cq->overrun_work, overrun_work);
+}
+
+void herald_cq_overrun(struct herald_cq *cq)
+{
+	queue_work(herald_wq, &cq->overrun_work);
+}
+
 static bool overrun_is_over(struct herald_cq *cq)
 {
 	unsigned long flags;
@@ -108,5 +128,6 @@ static bool overrun_is_over(struct herald_cq *cq)
 void herald_cq_overrun_flush(struct herald_cq *cq)
 {
 	wait_var_event(&cq->overrun_pending, overrun_is_over(cq));
+	flush_work(&cq->overrun_work);
 	WARN_ON(!list_empty(&cq->qps[0]) || !list_empty(&cq->qps[1]));
 }

@@ -80,6 +80,8 @@ int herald_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->masked_atomic_cap = IB_ATOMIC_NONE;
 	attr->local_ca_ack_delay = HERALD_CA_ACK_DELAY;
 	attr->timestamp_mask = U64_MAX;
+	attr->cq_caps.max_cq_moderation_count = U16_MAX;
+	attr->cq_caps.max_cq_moderation_period = U16_MAX;
 	attr->hca_core_clock = HERALD_CLOCK_KHZ;
 	return 0;
 }

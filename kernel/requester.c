@@ -10,7 +10,7 @@
 #include <linux/kernel.h>
 #include <linux/sched/signal.h>
 
-#include "compat/hrtimer.h"
+#include <linux/hrtimer.h>
 #include "cq.h"
 #include "device.h"
 #include "mr.h"
@@ -351,7 +351,7 @@ void herald_requester_init(struct herald_qp *qp)
 	herald_engine_init(&qp->sq.engine);
 	spin_lock_init(&qp->sq.post_lock);
 	INIT_WORK(&qp->sq.work, work_fn);
-	herald_hrtimer_setup(&qp->sq.timer, timer_fired);
+	hrtimer_setup(&qp->sq.timer, timer_fired, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 }
 
 void herald_requester_stop(struct herald_qp *qp)

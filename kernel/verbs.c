@@ -91,6 +91,8 @@ const struct ib_device_ops herald_dev_ops = {
 
 	.create_cq = herald_create_cq,
 	.destroy_cq = herald_destroy_cq,
+	.modify_cq = herald_modify_cq,
+	.fill_res_cq_entry = herald_fill_res_cq_entry,
 	.poll_cq = herald_poll_cq,
 	.req_notify_cq = herald_req_notify_cq,
 

@@ -82,13 +82,14 @@ rule() { # PATTERN RULE NAME...: forbidden in all of kernel/ but in the named fi
 # --- 1. who completes, who publishes, who calls back ------------------------------------------------------------
 
 rule '\<herald_cq_publish *\(' 'only completion.c builds a work completion' completion.c cq.c cq.h
-rule '\<struct herald_cqe +[a-z_]+ *(=|;)' 'only completion.c builds a work completion' completion.c
+rule '\<struct herald_cqe +[a-z_]+ *(=|;)' 'only completion.c builds a work completion' completion.c cq_hold.c
 rule '\<struct ib_wc\>' 'only cq.c fills in a work completion for a kernel consumer' cq.c cq.h
-rule '\<struct herald_cq_ctl\>|->cqes\>|\<cq->ctl\>' 'only cq.c touches a CQ ring' cq.c cq.h
+rule '\<struct herald_cq_ctl\>|->cqes\>|\<cq->ctl\>' 'only cq.c and cq_resize.c touch a CQ ring' \
+	cq.c cq.h cq_resize.c cq_ring.h
 rule '->comp_handler\>|\.comp_handler *\(' 'only notify.c calls comp_handler' notify.c
 rule '->event_handler\>|\.event_handler *\(|\<ib_dispatch_event\>' 'only event.c calls an event handler' event.c
 rule '\<herald_notify_(defer|run|flush) *\(' 'events are decided by cq.c and delivered by event.c' \
-	notify.c notify.h cq.c event.c
+	notify.c notify.h moderate.c cq.c event.c
 
 # --- 2. engines see no packets, transports see no queues ---------------------------------------------------------
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* Completion queues: life, polling by ibv_poll_cq, arming, resizing. */
+#include "doorbell.h"
 #include "objects.h"
 
 using namespace herald;
@@ -28,6 +29,11 @@ int herald_cq_map(struct ibv_cq_ex *handle, int fd, const struct herald_ring_inf
 	cq.mapping = std::move(mapping).take();
 	cq.ring.attach(cq.mapping.base(), info->depth);
 	return 0;
+}
+
+void herald_cq_set_id(struct ibv_cq_ex *handle, uint32_t id) noexcept
+{
+	Cq::of(handle).id = id;
 }
 
 static void drop_retired(Cq &cq) noexcept
@@ -120,13 +126,41 @@ int herald_poll_cq(struct ibv_cq *handle, int num_entries, struct ibv_wc *wc) no
 	return poll_some(cq, num_entries, wc);
 }
 
-int herald_req_notify_cq(struct ibv_cq *handle, int solicited_only) noexcept
+static void arm(Cq &cq, bool solicited_only) noexcept
 {
-	Cq &cq = Cq::of(handle);
 	Guard guard(cq.lock);
 
 	cq.ring.arm(solicited_only);
+}
+
+/* The kernel holds completions back, and may release some of them now.  It knows best if it cannot. */
+[[gnu::noinline]] static void arm_announced(Cq &cq, bool solicited_only) noexcept
+{
+	const int fd = cq.verbs.context->cmd_fd;
+
+	(void)announce_arm(fd, cq.id, HERALD_ARMING_BEFORE);
+	arm(cq, solicited_only);
+	(void)announce_arm(fd, cq.id, HERALD_ARMING_AFTER);
+}
+
+int herald_req_notify_cq(struct ibv_cq *handle, int solicited_only) noexcept
+{
+	Cq &cq = Cq::of(handle);
+
+	if (cq.ring.announces_arms()) [[unlikely]]
+		arm_announced(cq, solicited_only);
+	else
+		arm(cq, solicited_only);
 	return 0;
+}
+
+/* libibverbs counts the acks, under a mutex of its own: what is read here may be about to change. */
+void herald_cq_event(struct ibv_cq *handle) noexcept
+{
+	Cq &cq = Cq::of(handle);
+	const uint32_t read = cq.events_read.fetch_add(1, std::memory_order_relaxed) + 1;
+
+	cq.ring.account(read, load_relaxed(handle->comp_events_completed));
 }
 
 /* ------------------------------------------------------------- removal -- */

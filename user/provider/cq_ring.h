@@ -112,6 +112,16 @@ public:
 		store_then_fence(ctl->arm, static_cast<__u64>(HERALD_ARM(seen, arm_seq_, kind)));
 	}
 
+	/* Does the kernel want to know of each arm (HERALD_CQ_TELL_ARM)?  Any context. */
+	bool announces_arms() const noexcept { return load_acquire(ctl()->flags) & HERALD_CQ_TELL_ARM; }
+
+	/* For those who look from outside: events got, and how many of them are acked. */
+	void account(uint32_t events_read, uint32_t events_acked) noexcept
+	{
+		store_release(ctl()->events_read, events_read);
+		store_release(ctl()->events_acked, events_acked);
+	}
+
 	/* ------------------------------------------------------- removal -- */
 
 	/*

@@ -47,6 +47,7 @@ struct herald_uah {
 
 struct ibv_cq_ex *herald_cq_new(bool single_threaded) HERALD_NOEXCEPT;
 int herald_cq_map(struct ibv_cq_ex *cq, int fd, const struct herald_ring_info *info) HERALD_NOEXCEPT;
+void herald_cq_set_id(struct ibv_cq_ex *cq, uint32_t id) HERALD_NOEXCEPT; /* what the kernel calls it */
 void herald_cq_free(struct ibv_cq_ex *cq) HERALD_NOEXCEPT;
 
 /* Is it a QP's?  The kernel knows, too, and refuses to destroy it, as long as there is a device. */
@@ -62,6 +63,9 @@ int herald_cq_resize_end(struct ibv_cq *cq, int fd, const struct herald_ring_inf
 
 int herald_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc) HERALD_NOEXCEPT;
 int herald_req_notify_cq(struct ibv_cq *cq, int solicited_only) HERALD_NOEXCEPT;
+
+/* The application has got an event of the CQ. */
+void herald_cq_event(struct ibv_cq *cq) HERALD_NOEXCEPT;
 
 /* ------------------------------------------------------------------ QP -- */
 

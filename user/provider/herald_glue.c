@@ -241,6 +241,7 @@ static struct ibv_cq_ex *make_cq(struct ibv_context *context, struct ibv_cq_init
 		ibv_cmd_destroy_cq(ibv_cq_ex_to_cq(cq));
 		goto err;
 	}
+	herald_cq_set_id(cq, resp.drv_payload.cq_id);
 	return cq;
 err:
 	herald_cq_free(cq);
@@ -482,6 +483,7 @@ static const struct verbs_context_ops context_ops = {
 	.alloc_pd = alloc_pd,
 	.attach_mcast = ibv_cmd_attach_mcast,
 	.bind_mw = herald_bind_mw,
+	.cq_event = herald_cq_event,
 	.create_ah = create_ah,
 	.create_cq = create_cq,
 	.create_cq_ex = create_cq_ex,

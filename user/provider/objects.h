@@ -49,6 +49,8 @@ struct Cq {
 	const herald_cqe *current = nullptr; /* between start_poll and end_poll */
 	Qp *senders = nullptr;               /* QPs whose send CQ this is */
 	uint32_t users = 0;                  /* QPs that complete here, once for each of their queues */
+	uint32_t id = 0;                     /* what the kernel calls it */
+	std::atomic<uint32_t> events_read = 0;
 	Mapping mapping;
 	RetiredRing *retired = nullptr; /* the first one is spare while a resize is under way */
 };

@@ -69,12 +69,17 @@ struct herald_cq_ctl {
 	/* written by the process */
 	__u64 arm;		/* HERALD_ARM(), one 64-bit store, then a full barrier */
 	__u32 consumer;		/* CQEs before it were polled */
-	__u32 reserved1[13];
+	/* for those who look at the CQ from outside; nothing depends on them */
+	__u32 events_read;	/* completion events that ibv_get_cq_event gave */
+	__u32 events_acked;	/* those of them that were acked, when the last one was got */
+	__u32 reserved1[11];
 };
 
 enum herald_cq_flags {
 	/* Overrun: after the CQEs before producer, poll fails for ever. */
 	HERALD_CQ_DEAD		= 1 << 0,
+	/* Completions are held back: announce each arm (HERALD_METHOD_ARMING). */
+	HERALD_CQ_TELL_ARM	= 1 << 1,
 };
 
 #define HERALD_CQ_DATA_OFFSET	128
@@ -280,7 +285,7 @@ struct herald_create_cq_req {
 
 struct herald_create_cq_resp {
 	struct herald_ring_info ring;
-	__u32 cq_id;		/* for debugfs and traces */
+	__u32 cq_id;		/* for HERALD_METHOD_ARMING */
 	__u32 reserved;
 };
 

@@ -16,6 +16,15 @@ enum herald_device_methods {
 	 * that kind, or an unknown queue; ENODEV, EIO: the device is gone.
 	 */
 	HERALD_METHOD_DOORBELL = (1U << UVERBS_ID_NS_SHIFT),
+	/*
+	 * "I am about to arm this CQ", and "I have armed it"; while
+	 * HERALD_CQ_TELL_ARM is set, so that what is held back can be released
+	 * at these moments.
+	 *
+	 * Errors: EINVAL: no such CQ in this context, or an unknown moment;
+	 * ENODEV, EIO: the device is gone.
+	 */
+	HERALD_METHOD_ARMING,
 };
 
 enum herald_doorbell_attrs {
@@ -25,6 +34,20 @@ enum herald_doorbell_attrs {
 enum herald_doorbell_queues {
 	HERALD_DOORBELL_SEND = 1 << 0,	/* after the SQ's producer index moved */
 	HERALD_DOORBELL_RECV = 1 << 1,	/* as HERALD_RING_NEED_DOORBELL asks for it */
+};
+
+enum herald_arming_attrs {
+	HERALD_ATTR_ARMING = (1U << UVERBS_ID_NS_SHIFT),	/* in: struct herald_arming */
+};
+
+enum herald_arming_moment {
+	HERALD_ARMING_BEFORE	= 0,
+	HERALD_ARMING_AFTER	= 1,
+};
+
+struct herald_arming {
+	__u32 cq_id;		/* as create_cq answered it */
+	__u32 moment;		/* enum herald_arming_moment */
 };
 
 /* The attribute's value; it fits into struct ib_uverbs_attr.data. */

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* The CQs of a device, by number. */
+#include <linux/mutex.h>
+#include <linux/xarray.h>
+#include <rdma/herald-ioctl.h>
+
+#include "cq.h"
+#include "cq_hold.h"
+#include "cq_table.h"
+#include "device.h"
+
+void herald_cqs_init(struct herald_dev *dev)
+{
+	xa_init_flags(&dev->cqs, XA_FLAGS_ALLOC1);
+	mutex_init(&dev->cqs_mutex);
+}
+
+void herald_cqs_exit(struct herald_dev *dev)
+{
+	WARN_ON(!xa_empty(&dev->cqs));
+	xa_destroy(&dev->cqs);
+	mutex_destroy(&dev->cqs_mutex);
+}
+
+int herald_cqs_reserve(struct herald_cq *cq)
+{
+	int ret = xa_alloc_cyclic(&cq->dev->cqs, &cq->id, NULL, xa_limit_31b, &cq->dev->next_cq,
+				  GFP_KERNEL);
+
+	return ret < 0 ? ret : 0;
+}
+
+void herald_cqs_add(struct herald_cq *cq)
+{
+	/* there is room: it was reserved */
+	WARN_ON(xa_err(xa_store(&cq->dev->cqs, cq->id, cq, GFP_KERNEL)));
+}
+
+/* A process counts these itself: the device's counters get them when the CQ goes. */
+static void count_process(struct herald_cq *cq)
+{
+	struct herald_cq_info info;
+
+	if (!cq->user)
+		return;
+	herald_cq_look(cq, &info);
+	herald_count_add(cq->dev, HERALD_CTR_cq_arms, info.stats.arms);
+	herald_count_add(cq->dev, HERALD_CTR_cq_events_read, info.stats.events_read);
+	herald_count_add(cq->dev, HERALD_CTR_cq_events_acked, info.stats.events_acked);
+}
+
+void herald_cqs_remove(struct herald_cq *cq)
+{
+	if (!cq->id)
+		return;
+	mutex_lock(&cq->dev->cqs_mutex);
+	xa_erase(&cq->dev->cqs, cq->id);
+	count_process(cq);
+	mutex_unlock(&cq->dev->cqs_mutex);
+}
+
+int herald_cqs_each(struct herald_dev *dev, int (*fn)(struct herald_cq *cq, void *arg), void *arg)
+{
+	struct herald_cq *cq;
+	unsigned long id;
+	int ret = 0;
+
+	mutex_lock(&dev->cqs_mutex);
+	xa_for_each(&dev->cqs, id, cq) {
+		ret = fn(cq, arg);
+		if (ret)
+			break;
+	}
+	mutex_unlock(&dev->cqs_mutex);
+	return ret;
+}
+
+static int to_when(u32 when)
+{
+	switch (when) {
+	case HERALD_ARMING_BEFORE:
+		return HERALD_HOLD_BEFORE_ARM;
+	case HERALD_ARMING_AFTER:
+		return HERALD_HOLD_AFTER_ARM;
+	default:
+		return -EINVAL;
+	}
+}
+
+int herald_cqs_arming(struct herald_dev *dev, struct ib_ucontext *uctx, u32 id, u32 arming)
+{
+	int when = to_when(arming), ret = -EINVAL;
+	struct herald_cq *cq;
+
+	if (when < 0)
+		return when;
+	mutex_lock(&dev->cqs_mutex);
+	cq = xa_load(&dev->cqs, id);
+	if (cq && cq->uctx == uctx) {
+		herald_cq_arming(cq, when);
+		ret = 0;
+	}
+	mutex_unlock(&dev->cqs_mutex);
+	return ret;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What is done to a device on purpose, by root, through debugfs:
+ *
+ *	/sys/kernel/debug/herald/DEVICE/cqs	its CQs: what they hold and have counted
+ *	/sys/kernel/debug/herald/DEVICE/control	commands; see commands[] in fault.c
+ */
+#ifndef HERALD_FAULT_H
+#define HERALD_FAULT_H
+
+struct herald_dev;
+
+void herald_fault_module_init(void);
+void herald_fault_module_exit(void);
+
+/*
+ * The device has its name; and it is going: whoever is at its files is done when
+ * this returns.  Context: may sleep.
+ */
+void herald_fault_add(struct herald_dev *dev);
+void herald_fault_remove(struct herald_dev *dev);
+
+#endif /* HERALD_FAULT_H */
