@@ -86,6 +86,8 @@ int krping_test_notify_flags(struct ib_device *dev);
 int krping_test_solicited(struct ib_device *dev);
 int krping_test_one_handler(struct ib_device *dev);
 int krping_test_feeding(struct ib_device *dev);
+int krping_test_vectors(struct ib_device *dev);
+int krping_test_moderation(struct ib_device *dev);
 
 #define krping_fail(fmt, ...) \
 	({									\

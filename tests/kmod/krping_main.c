@@ -35,6 +35,8 @@ static const struct {
 	{ "solicited", krping_test_solicited },
 	{ "one_handler", krping_test_one_handler },
 	{ "feeding", krping_test_feeding },
+	{ "vectors", krping_test_vectors },
+	{ "moderation", krping_test_moderation },
 };
 
 #define TESTS	(KRPING_POLLS * ARRAY_SIZE(data_tests) + ARRAY_SIZE(notify_tests))
