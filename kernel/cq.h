@@ -149,18 +149,19 @@ static inline struct herald_cq *to_hcq(struct ib_cq *ibcq)
 #define HERALD_CQE_FLAG_INVALIDATE	(1 << 3)	/* IBV_WC_WITH_INV */
 
 /*
- * A kernel CQ's CQE also says which ib_qp it belongs to.  No process sees that
+ * A kernel CQ's CQE says which ib_qp it belongs to, where a process's may have
+ * a timestamp, which the kernel's verbs do not know.  No process sees that
  * ring, and destroying a QP purges its CQEs, so the pointer is good as long as
  * the CQE is there.
  */
 static inline void herald_cqe_set_qp(struct herald_cqe *cqe, struct ib_qp *ibqp)
 {
-	cqe->reserved2 = (uintptr_t)ibqp;
+	cqe->timestamp = (uintptr_t)ibqp;
 }
 
 static inline struct ib_qp *herald_cqe_qp(const struct herald_cqe *cqe)
 {
-	return (struct ib_qp *)(uintptr_t)cqe->reserved2;
+	return (struct ib_qp *)(uintptr_t)cqe->timestamp;
 }
 
 /**

@@ -56,7 +56,7 @@ void herald_cq_free(struct ibv_cq_ex *handle) noexcept
 bool herald_cq_in_use(struct ibv_cq *handle) noexcept
 {
 	Cq &cq = Cq::of(handle);
-	Guard guard(cq.lock);
+	Visit visit(cq.lock);
 
 	return cq.users;
 }
@@ -70,7 +70,7 @@ int herald_cq_resize_begin(struct ibv_cq *handle) noexcept
 
 	if (!spare)
 		return ENOMEM;
-	cq.lock.lock();
+	cq.lock.visit();
 	spare->next = cq.retired;
 	cq.retired = spare;
 	return 0;
@@ -103,18 +103,12 @@ int herald_cq_resize_end(struct ibv_cq *handle, int fd, const struct herald_ring
 [[gnu::noinline]] static int poll_some(Cq &cq, int num_entries, ibv_wc *wc) noexcept
 {
 	Guard guard(cq.lock);
-	int count = 0;
 
-	while (count < num_entries) {
-		const herald_cqe *cqe = cq.ring.take();
-
-		if (!cqe)
-			break;
-		decode_cqe(*cqe, wc[count++]);
-	}
-	if (count)
-		cq.ring.publish();
-	return count;
+	if (num_entries <= 0)
+		return 0;
+	return static_cast<int>(
+		cq.ring.consume(static_cast<uint32_t>(num_entries),
+				[wc](const herald_cqe &cqe, uint32_t i) noexcept { decode_cqe(cqe, wc[i]); }));
 }
 
 int herald_poll_cq(struct ibv_cq *handle, int num_entries, struct ibv_wc *wc) noexcept
@@ -167,7 +161,7 @@ void herald_cq_event(struct ibv_cq *handle) noexcept
 
 void Cq::purge(uint32_t qpn) noexcept
 {
-	Guard guard(lock);
+	Visit visit(lock);
 
 	ring.purge(qpn, [this](const herald_cqe &cqe, uint32_t index) noexcept {
 		if (cqe.queue != HERALD_CQE_SQ)

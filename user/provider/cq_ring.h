@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -59,6 +60,26 @@ public:
 		}
 		consumer_.store(index + 1, std::memory_order_release);
 		return &cqes_[index & (depth() - 1)];
+	}
+
+	/* Take at most @limit completions: @each(cqe, i) for each of them, then their room is free.  How many. */
+	template <class Each> uint32_t consume(uint32_t limit, Each &&each) noexcept
+	{
+		const uint32_t index = consumer();
+		const uint32_t mask = depth() - 1;
+
+		if (producer_ - index < limit)
+			producer_ = load_acquire(ctl()->producer);
+
+		const uint32_t count = std::min(limit, producer_ - index);
+
+		for (uint32_t i = 0; i < count; i++)
+			each(cqes_[(index + i) & mask], i);
+		if (count) {
+			consumer_.store(index + count, std::memory_order_release);
+			publish();
+		}
+		return count;
 	}
 
 	/* Let the kernel have the room of what was taken. */

@@ -43,6 +43,9 @@ struct herald_uah {
 	uint32_t number; /* what a WQE calls it */
 };
 
+/* Before any queue is made; again does nothing. */
+void herald_locks_init(void) HERALD_NOEXCEPT;
+
 /* ------------------------------------------------------------------ CQ -- */
 
 struct ibv_cq_ex *herald_cq_new(bool single_threaded) HERALD_NOEXCEPT;

@@ -539,6 +539,7 @@ static struct verbs_context *alloc_context(struct ibv_device *device, int cmd_fd
 	}
 	alone = getenv("HERALD_SINGLE_THREADED");
 	ctx->single_threaded = alone && streq(alone, "1");
+	herald_locks_init();
 	verbs_set_ops(&ctx->verbs, &context_ops);
 	return &ctx->verbs;
 err:

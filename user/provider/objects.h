@@ -11,6 +11,7 @@
 
 #include "cq_ring.h"
 #include "herald_core.h"
+#include "lock.h"
 #include "raii.h"
 #include "ring.h"
 #include "wqe_codec.h"

@@ -49,7 +49,7 @@ static void link_cqs(Qp &qp) noexcept
 {
 	{
 		Cq &cq = qp.send_cq();
-		Guard guard(cq.lock);
+		Visit visit(cq.lock);
 
 		qp.next_sender = cq.senders;
 		qp.sender_link = &cq.senders;
@@ -59,7 +59,7 @@ static void link_cqs(Qp &qp) noexcept
 		cq.users++;
 	}
 	Cq &cq = qp.recv_cq();
-	Guard guard(cq.lock);
+	Visit visit(cq.lock);
 
 	cq.users++;
 }
@@ -68,7 +68,7 @@ static void unlink_cqs(Qp &qp) noexcept
 {
 	{
 		Cq &cq = qp.send_cq();
-		Guard guard(cq.lock);
+		Visit visit(cq.lock);
 
 		*qp.sender_link = qp.next_sender;
 		if (qp.next_sender)
@@ -76,7 +76,7 @@ static void unlink_cqs(Qp &qp) noexcept
 		cq.users--;
 	}
 	Cq &cq = qp.recv_cq();
-	Guard guard(cq.lock);
+	Visit visit(cq.lock);
 
 	cq.users--;
 }
@@ -132,8 +132,8 @@ void herald_qp_reset_begin(struct ibv_qp *handle) noexcept
 {
 	Qp &qp = Qp::of(handle);
 
-	qp.sq_lock.lock();
-	qp.rq_lock.lock();
+	qp.sq_lock.visit();
+	qp.rq_lock.visit();
 }
 
 void herald_qp_reset_end(struct ibv_qp *handle, bool done) noexcept

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What must be given back: memory, mappings, locks.  Needs nothing of the C++ runtime library. */
+/* What must be given back: memory, mappings.  Needs nothing of the C++ runtime library. */
 #pragma once
 
 #include <cerrno>
@@ -8,7 +8,6 @@
 #include <new>
 #include <utility>
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -84,44 +83,6 @@ private:
 
 	void *base_ = nullptr;
 	size_t length_ = 0;
-};
-
-/* A spinlock, or nothing if the application promised to be alone. */
-class Lock {
-public:
-	explicit Lock(bool single_threaded) noexcept : needed_(!single_threaded)
-	{
-		pthread_spin_init(&spin_, PTHREAD_PROCESS_PRIVATE);
-	}
-	Lock(const Lock &) = delete;
-	Lock &operator=(const Lock &) = delete;
-	~Lock() { pthread_spin_destroy(&spin_); }
-
-	void lock() noexcept
-	{
-		if (needed_)
-			pthread_spin_lock(&spin_);
-	}
-	void unlock() noexcept
-	{
-		if (needed_)
-			pthread_spin_unlock(&spin_);
-	}
-
-private:
-	pthread_spinlock_t spin_;
-	const bool needed_;
-};
-
-class Guard {
-public:
-	explicit Guard(Lock &lock) noexcept : lock_(lock) { lock_.lock(); }
-	Guard(const Guard &) = delete;
-	Guard &operator=(const Guard &) = delete;
-	~Guard() { lock_.unlock(); }
-
-private:
-	Lock &lock_;
 };
 
 } // namespace herald

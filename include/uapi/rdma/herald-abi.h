@@ -20,7 +20,7 @@
 #include <linux/types.h>
 
 /* Reported as the device's abi_version; provider and module must agree. */
-#define HERALD_ABI_VERSION	1
+#define HERALD_ABI_VERSION	2
 
 /* What the device says of itself in sysfs (hca_type), for match_device. */
 #define HERALD_HCA_TYPE		"herald"
@@ -109,31 +109,31 @@ enum herald_cq_flags {
 /* --------------------------------------------------------------- CQE -- */
 
 /*
- * One completion, 64 bytes.  status and opcode hold the values of enum
+ * One completion, 64 bytes.  It begins as struct ibv_wc does, member by member,
+ * so that polling is copying.  status and opcode hold the values of enum
  * ib_uverbs_wc_status / ibv_wc_status and enum ibv_wc_opcode; wc_flags those
  * of enum ibv_wc_flags (which differ from the kernel's ib_wc_flags).
  */
 struct herald_cqe {
 	__u64 wr_id;
+	__u32 status;
+	__u32 opcode;
+	__u32 vendor_err;
 	__u32 byte_len;
 	__u32 imm_or_rkey;	/* be32 immediate, or the invalidated rkey (host order) */
 	__u32 qp_num;
 	__u32 src_qp;
-	__u8  status;
-	__u8  opcode;
-	__u8  wc_flags;
-	__u8  sl;
+	__u32 wc_flags;
 	__u16 pkey_index;
 	__u16 slid;
-	__u32 vendor_err;
+	__u8  sl;
 	__u8  dlid_path_bits;
-	__u8  port_num;
+	__u8  port_num;		/* from here on ibv_wc has nothing */
 	__u8  queue;		/* enum herald_cqe_queue */
-	__u8  net_type;		/* enum rdma_network_type of a datagram's header */
 	__u32 wqe_index;	/* free running index of the WQE in its queue */
-	__u32 reserved1;
+	__u8  net_type;		/* enum rdma_network_type of a datagram's header */
+	__u8  reserved[3];
 	__u64 timestamp;	/* ns, CLOCK_MONOTONIC; 0 if the CQ did not ask */
-	__u64 reserved2;
 };
 
 enum herald_cqe_queue {
