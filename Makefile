@@ -61,6 +61,7 @@ help:
 	@echo "lane-uml         one lane (lane-debug, lane-stock), the jobs in JOBS_UML"
 	@echo "lanes-setup      fetch and build what the lanes need, run nothing"
 	@echo "bench            speed against rxe, siw and the machine's limits; BENCH=short for a first look"
+	@echo "bench-native     what polling and arming cost in user space, beside librxe"
 	@echo "clean            remove all that was built here"
 
 -include $(wildcard mk/*.mk)

@@ -2,10 +2,14 @@
 #
 #	make bench			speed against rxe, siw and the machine's limits, in QEMU and in UML: about 25 minutes
 #	make bench BENCH=short		the same with fewer and shorter runs: about 6 minutes, for a first look
+#	make bench-native		what polling and arming cost in user space, beside librxe, on this machine: two minutes
 
 BENCH ?= full
 
-.PHONY: bench
+.PHONY: bench bench-native
 
 bench:
 	scripts/bench.sh $(BENCH)
+
+bench-native:
+	scripts/bench-native.sh

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Nanoseconds per empty poll, per polled completion and per arm, through the
- * functions that ibv_poll_cq and ibv_req_notify_cq call, on rings in a memfd.
+ * Nanoseconds per empty poll, per polled completion and per arm, by
+ * ibv_poll_cq and ibv_req_notify_cq on rings in memory: herald's, herald's
+ * with IBV_CREATE_CQ_ATTR_SINGLE_THREADED ("alone"), and librxe's if the
+ * build found its source.  scripts/bench-native.sh runs it.  With
+ * HERALD_BENCH_SHARED set, locks have no owner (lock.h), as those of a queue
+ * that several threads use.
  *
  *	herald_poll_bench [--benchmark_filter=...]
  */
@@ -14,88 +18,156 @@
 #include <unistd.h>
 
 #include "objects.h"
+#ifdef HERALD_BENCH_RXE
+#include "rxe_cq.h"
+#endif
 
 namespace {
 
-constexpr uint32_t depth = 1024;
+constexpr uint32_t depth = 256;
 
-class BenchCq {
+/* More are published at once, so that the producer's store hardly counts. */
+constexpr uint32_t published = depth / 2;
+
+[[noreturn]] void die(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+template <bool alone> class HeraldCq {
 public:
-	explicit BenchCq(bool alone) : handle_(herald_cq_new(alone))
+	HeraldCq() : handle_(herald_cq_new(alone))
 	{
 		const size_t length = 4096 + depth * sizeof(herald_cqe);
 		const herald_ring_info info = {0, length, depth, sizeof(herald_cqe)};
 		const int fd = memfd_create("herald", MFD_CLOEXEC);
 
-		if (fd < 0 || ftruncate(fd, off_t(length)) || !handle_ || herald_cq_map(handle_, fd, &info)) {
-			perror("herald_poll_bench");
-			exit(1);
-		}
-		ctl_ = static_cast<herald_cq_ctl *>(mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+		if (fd < 0 || ftruncate(fd, off_t(length)) || !handle_ || herald_cq_map(handle_, fd, &info))
+			die("herald");
 		close(fd);
+		context_.ops.poll_cq = herald_poll_cq;
+		context_.ops.req_notify_cq = herald_req_notify_cq;
+		ibv()->context = &context_;
+		/*
+		 * The provider's own mapping: a store by another address is
+		 * not forwarded to the loads behind it, which no kernel on
+		 * another core would cost.
+		 */
+		ctl_ = static_cast<herald_cq_ctl *>(herald::Cq::of(handle_).mapping.base());
 	}
-	~BenchCq() { herald_cq_free(handle_); }
+	~HeraldCq() { herald_cq_free(handle_); }
 
 	ibv_cq *ibv() { return ibv_cq_ex_to_cq(handle_); }
 
 	/* The kernel's half: that many more completions (whatever is in the slots). */
 	void publish(uint32_t count) { herald::store_release(ctl_->producer, ctl_->producer + count); }
-	void fire() { herald::store_release(ctl_->arm_fired, __u32(HERALD_ARM_SEQ(ctl_->arm))); }
+
+	/* ... and the last arm fires.  There was one since the last call. */
+	void fire() { herald::store_release(ctl_->arm_fired, __u32(++fired_)); }
 
 private:
+	ibv_context context_ = {};
 	ibv_cq_ex *handle_;
 	herald_cq_ctl *ctl_;
+	uint32_t fired_ = 0;
 };
 
-void empty_poll(benchmark::State &state)
+using herald_cq = HeraldCq<false>;
+using herald_alone = HeraldCq<true>;
+
+#ifdef HERALD_BENCH_RXE
+/* Its arm is a system call; here /dev/null takes it, so that is the least that one can cost. */
+class librxe {
+public:
+	librxe() : cq_(rxe_bench_cq_new(depth))
+	{
+		if (!cq_)
+			die("librxe");
+	}
+
+	ibv_cq *ibv() { return cq_; }
+	void publish(uint32_t count) { rxe_bench_publish(cq_, count); }
+	void fire() {}
+
+private:
+	ibv_cq *cq_;
+};
+#endif
+
+template <class Cq> void empty_poll(benchmark::State &state)
 {
-	BenchCq cq(state.range(0));
+	Cq cq;
 	ibv_wc wc[16];
 
 	for (auto _ : state)
-		benchmark::DoNotOptimize(herald_poll_cq(cq.ibv(), 16, wc));
+		benchmark::DoNotOptimize(ibv_poll_cq(cq.ibv(), 16, wc));
 }
 
-/* Arguments: single threaded, completions per poll. */
-void poll(benchmark::State &state)
+/* Argument: completions per poll. */
+template <class Cq> void poll(benchmark::State &state)
 {
-	BenchCq cq(state.range(0));
-	const int batch = int(state.range(1));
+	Cq cq;
+	const int batch = int(state.range(0));
+	uint32_t left = 0;
 	ibv_wc wc[64];
 
 	for (auto _ : state) {
-		cq.publish(uint32_t(batch));
-		if (herald_poll_cq(cq.ibv(), batch, wc) != batch)
+		if (!left) {
+			cq.publish(published);
+			left = published;
+		}
+		if (ibv_poll_cq(cq.ibv(), batch, wc) != batch)
 			state.SkipWithError("poll");
+		left -= uint32_t(batch);
 		benchmark::ClobberMemory();
 	}
 	state.SetItemsProcessed(state.iterations() * batch);
 }
 
-/* An arm that was consumed since the last one: the store, and the full barrier. */
-void arm(benchmark::State &state)
+/* An arm that was consumed since the last one. */
+template <class Cq> void arm(benchmark::State &state)
 {
-	BenchCq cq(state.range(0));
+	Cq cq;
 
 	for (auto _ : state) {
-		benchmark::DoNotOptimize(herald_req_notify_cq(cq.ibv(), 0));
+		if (ibv_req_notify_cq(cq.ibv(), 0))
+			state.SkipWithError("arm");
 		cq.fire();
 	}
 }
 
 /* An arm while one is pending. */
-void arm_again(benchmark::State &state)
+template <class Cq> void arm_again(benchmark::State &state)
 {
-	BenchCq cq(state.range(0));
+	Cq cq;
 
 	for (auto _ : state)
-		benchmark::DoNotOptimize(herald_req_notify_cq(cq.ibv(), 0));
+		if (ibv_req_notify_cq(cq.ibv(), 0))
+			state.SkipWithError("arm");
 }
 
 } // namespace
 
-BENCHMARK(empty_poll)->ArgName("alone")->Arg(0)->Arg(1);
-BENCHMARK(poll)->ArgNames({"alone", "batch"})->ArgsProduct({{0, 1}, {1, 16, 64}});
-BENCHMARK(arm)->ArgName("alone")->Arg(0)->Arg(1);
-BENCHMARK(arm_again)->ArgName("alone")->Arg(0)->Arg(1);
-BENCHMARK_MAIN();
+#define HERALD_BENCH(Cq)                                                                                               \
+	BENCHMARK(empty_poll<Cq>)->Name("empty_poll/" #Cq);                                                            \
+	BENCHMARK(poll<Cq>)->Name("poll/" #Cq)->Arg(1)->Arg(16)->Arg(64);                                              \
+	BENCHMARK(arm<Cq>)->Name("arm/" #Cq);                                                                          \
+	BENCHMARK(arm_again<Cq>)->Name("arm_again/" #Cq)
+
+HERALD_BENCH(herald_cq);
+HERALD_BENCH(herald_alone);
+#ifdef HERALD_BENCH_RXE
+HERALD_BENCH(librxe);
+#endif
+
+int main(int argc, char **argv)
+{
+	if (!getenv("HERALD_BENCH_SHARED"))
+		herald_locks_init();
+	benchmark::Initialize(&argc, argv);
+	if (benchmark::ReportUnrecognizedArguments(argc, argv))
+		return 2;
+	benchmark::RunSpecifiedBenchmarks();
+	return 0;
+}
