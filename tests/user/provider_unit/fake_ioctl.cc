@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Stands in for ioctl(2): takes doorbells, in the form that herald-ioctl.h and the uverbs describe, and nothing else. */
+/* Stands in for ioctl(2): takes doorbells and announced arms, in the form that herald-ioctl.h and the uverbs describe, and nothing else. */
 #include <cerrno>
 #include <cstdarg>
 #include <map>
@@ -13,6 +13,7 @@ namespace {
 
 std::mutex lock;
 std::map<int, std::vector<uint32_t>> rung;
+std::map<int, std::vector<herald_arming>> announced;
 
 struct Request {
 	uint16_t length, object_id, method_id, num_attrs;
@@ -22,24 +23,36 @@ struct Request {
 };
 static_assert(sizeof(Request) == sizeof(ib_uverbs_ioctl_hdr) + sizeof(ib_uverbs_attr));
 
+/* The attribute's value, or of another one than expected. */
+template <class Value> Value value_of(const Request &request, uint16_t attribute)
+{
+	Value value;
+
+	EXPECT_EQ(request.attr.attr_id, attribute);
+	EXPECT_EQ(request.attr.len, sizeof(value));
+	static_assert(sizeof(value) == sizeof(request.attr.data));
+	memcpy(&value, &request.attr.data, sizeof(value));
+	return value;
+}
+
 void take(int fd, const Request &request)
 {
-	herald_doorbell bell;
-
 	EXPECT_EQ(request.length, sizeof(request));
 	EXPECT_EQ(request.object_id, UVERBS_OBJECT_DEVICE);
-	EXPECT_EQ(request.method_id, HERALD_METHOD_DOORBELL);
 	EXPECT_EQ(request.num_attrs, 1);
 	EXPECT_EQ(request.driver_id, uint32_t(RDMA_DRIVER_UNKNOWN));
 	EXPECT_EQ(request.reserved1 + request.reserved2 + request.attr.attr_data.reserved, 0u);
-	EXPECT_EQ(request.attr.attr_id, HERALD_ATTR_DOORBELL);
 	EXPECT_EQ(request.attr.flags, UVERBS_ATTR_F_MANDATORY);
-	EXPECT_EQ(request.attr.len, sizeof(bell));
-	memcpy(&bell, &request.attr.data, sizeof(bell));
-	EXPECT_NE(bell.qpn, 0u);
 
 	std::lock_guard guard(lock);
 
+	if (request.method_id == HERALD_METHOD_ARMING) {
+		announced[fd].push_back(value_of<herald_arming>(request, HERALD_ATTR_ARMING));
+		return;
+	}
+	EXPECT_EQ(request.method_id, HERALD_METHOD_DOORBELL);
+	const auto bell = value_of<herald_doorbell>(request, HERALD_ATTR_DOORBELL);
+	EXPECT_NE(bell.qpn, 0u);
 	rung[fd].push_back(bell.queues);
 }
 
@@ -51,6 +64,14 @@ std::vector<uint32_t> fake::take_doorbells(int fd)
 	auto node = rung.extract(fd);
 
 	return node ? std::move(node.mapped()) : std::vector<uint32_t>();
+}
+
+std::vector<herald_arming> fake::take_announced(int fd)
+{
+	std::lock_guard guard(lock);
+	auto node = announced.extract(fd);
+
+	return node ? std::move(node.mapped()) : std::vector<herald_arming>();
 }
 
 extern "C" int ioctl(int fd, unsigned long number, ...) noexcept

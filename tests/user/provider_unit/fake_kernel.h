@@ -26,6 +26,8 @@ inline constexpr size_t page = 4096;
 
 /* What ioctl() got since the last call, for one file: the queues named by each doorbell.  See fake_ioctl.cc. */
 std::vector<uint32_t> take_doorbells(int fd);
+/* The same: the arms that were announced. */
+std::vector<herald_arming> take_announced(int fd);
 
 /* Stands for the uverbs file: mmap() gives rings, ioctl() is a doorbell. */
 class Device {
@@ -42,6 +44,7 @@ public:
 		for (auto [base, length] : mapped_)
 			munmap(base, length);
 		take_doorbells(fd_);
+		take_announced(fd_);
 		close(fd_);
 	}
 

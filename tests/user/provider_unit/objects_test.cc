@@ -43,6 +43,47 @@ TEST_F(CqTest, AnOverrunFailsAfterTheGoodOnes)
 	EXPECT_EQ(ibv_start_poll(cq_.handle, &attr), EIO);
 }
 
+/* HERALD_CQ_TELL_ARM: one call before the arm, which is not there yet, and one after it; without the flag none. */
+TEST_F(CqTest, AnnouncesArmsIfAsked)
+{
+	herald_cq_ctl &ctl = cq_.kernel.ctl();
+
+	herald_cq_set_id(cq_.handle, 77);
+	EXPECT_EQ(herald_req_notify_cq(cq_.ibv(), 1), 0);
+	EXPECT_TRUE(fake::take_announced(device_.fd()).empty());
+	EXPECT_EQ(HERALD_ARM_SEQ(ctl.arm), 1u);
+
+	ctl.flags = HERALD_CQ_TELL_ARM;
+	EXPECT_EQ(herald_req_notify_cq(cq_.ibv(), 0), 0);
+	const auto announced = fake::take_announced(device_.fd());
+	ASSERT_EQ(announced.size(), 2u);
+	for (uint32_t i = 0; i < 2; i++) {
+		EXPECT_EQ(announced[i].cq_id, 77u);
+		EXPECT_EQ(announced[i].moment, i ? HERALD_ARMING_AFTER : HERALD_ARMING_BEFORE);
+	}
+	EXPECT_EQ(HERALD_ARM_SEQ(ctl.arm), 2u);
+	EXPECT_EQ(cq_.poll(), -1) << "the flag says nothing about an overrun";
+
+	ctl.flags = 0;
+	EXPECT_EQ(herald_req_notify_cq(cq_.ibv(), 0), 0);
+	EXPECT_TRUE(fake::take_announced(device_.fd()).empty());
+}
+
+/* For those who look from outside: the events that were got, and the acks that libibverbs has counted by then. */
+TEST_F(CqTest, AccountsForEvents)
+{
+	herald_cq_ctl &ctl = cq_.kernel.ctl();
+
+	herald_cq_event(cq_.ibv());
+	herald_cq_event(cq_.ibv());
+	EXPECT_EQ(ctl.events_read, 2u);
+	EXPECT_EQ(ctl.events_acked, 0u);
+	cq_.ibv()->comp_events_completed = 2;
+	herald_cq_event(cq_.ibv());
+	EXPECT_EQ(ctl.events_read, 3u);
+	EXPECT_EQ(ctl.events_acked, 2u);
+}
+
 TEST_F(CqTest, StartNextEnd)
 {
 	ibv_poll_cq_attr attr = {};

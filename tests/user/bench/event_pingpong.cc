@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+//
+// A ping-pong of two processes through completion channels, and one of the same two through eventfds.
+//
+//	bench_event_pingpong DEVICE [SECONDS [ROUNDS]]
+//
+// One way is: post a 64-byte send, block in ibv_get_cq_event, ack, arm, poll. The two kinds alternate, ROUNDS (5) times
+// about SECONDS (0.5) each. Prints the median of each kind (half a round trip), their ratio, and what the steps of one
+// way cost: the calls that do not block are timed one by one, in a pass of its own.
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include <infiniband/verbs.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint32_t message_size = 64;
+constexpr int depth = 64;
+
+[[noreturn]] void die(const char *what)
+{
+	std::perror(what);
+	std::_Exit(1);
+}
+
+template <class T> T *must(T *object, const char *what)
+{
+	if (!object)
+		die(what);
+	return object;
+}
+
+void must(int rc, const char *what)
+{
+	if (rc > 0)
+		errno = rc;
+	if (rc)
+		die(what);
+}
+
+// What one end tells the other.
+struct Address {
+	uint32_t qpn;
+	ibv_gid gid;
+};
+
+enum Step { POST, GET, ACK, ARM, POLL, STEPS };
+constexpr const char *step_names[STEPS] = {"post", "get", "ack", "arm", "poll"};
+
+// One process's end of the connection.
+class End {
+public:
+	explicit End(const char *device)
+	{
+		open(device);
+		pd_ = must(ibv_alloc_pd(context_), "ibv_alloc_pd");
+		mr_ = must(ibv_reg_mr(pd_, memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE), "ibv_reg_mr");
+		channel_ = must(ibv_create_comp_channel(context_), "ibv_create_comp_channel");
+		recv_cq_ = must(ibv_create_cq(context_, depth, nullptr, channel_, 0), "ibv_create_cq");
+		send_cq_ = must(ibv_create_cq(context_, depth, nullptr, nullptr, 0), "ibv_create_cq");
+
+		ibv_qp_init_attr init{};
+		init.send_cq = send_cq_;
+		init.recv_cq = recv_cq_;
+		init.qp_type = IBV_QPT_RC;
+		init.cap = {depth, depth, 1, 1, message_size};
+		qp_ = must(ibv_create_qp(pd_, &init), "ibv_create_qp");
+	}
+
+	Address address() const { return {qp_->qp_num, gid_}; }
+
+	void connect(const Address &peer)
+	{
+		ibv_qp_attr a{};
+
+		a.qp_state = IBV_QPS_INIT;
+		a.port_num = 1;
+		must(ibv_modify_qp(qp_, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+		     "INIT");
+		for (int i = 0; i < depth / 2; i++)
+			receive();
+		a.qp_state = IBV_QPS_RTR;
+		a.path_mtu = IBV_MTU_1024;
+		a.dest_qp_num = peer.qpn;
+		a.min_rnr_timer = 12;
+		a.ah_attr.is_global = 1;
+		a.ah_attr.port_num = 1;
+		a.ah_attr.grh.dgid = peer.gid;
+		a.ah_attr.grh.sgid_index = static_cast<uint8_t>(gid_index_);
+		a.ah_attr.grh.hop_limit = 64;
+		must(ibv_modify_qp(qp_, &a,
+				   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+					   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+		     "RTR");
+		a.qp_state = IBV_QPS_RTS;
+		a.timeout = 14;
+		a.retry_cnt = a.rnr_retry = 7;
+		must(ibv_modify_qp(qp_, &a,
+				   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					   IBV_QP_MAX_QP_RD_ATOMIC),
+		     "RTS");
+		arm();
+	}
+
+	// Every so often a completion tells that the queue has room.
+	void send()
+	{
+		ibv_sge sge{reinterpret_cast<uintptr_t>(memory_.data()), message_size, mr_->lkey};
+		ibv_send_wr wr{}, *bad;
+		ibv_wc wc[4];
+
+		wr.sg_list = &sge;
+		wr.num_sge = 1;
+		wr.opcode = IBV_WR_SEND;
+		wr.send_flags = sent_++ % (depth / 4) ? 0 : IBV_SEND_SIGNALED;
+		if (wr.send_flags)
+			ibv_poll_cq(send_cq_, 4, wc);
+		must(ibv_post_send(qp_, &wr, &bad), "ibv_post_send");
+	}
+
+	void get_event()
+	{
+		ibv_cq *cq;
+		void *context;
+
+		must(ibv_get_cq_event(channel_, &cq, &context), "ibv_get_cq_event");
+	}
+	void ack() { ibv_ack_cq_events(recv_cq_, 1); }
+	void arm() { must(ibv_req_notify_cq(recv_cq_, 0), "ibv_req_notify_cq"); }
+	int poll()
+	{
+		ibv_wc wc;
+		const int n = ibv_poll_cq(recv_cq_, 1, &wc);
+
+		if (n < 0 || (n && wc.status))
+			die("ibv_poll_cq");
+		return n;
+	}
+
+	// The next message.
+	void wait()
+	{
+		for (int n = 0; !n;) {
+			get_event();
+			ack();
+			arm();
+			while (poll()) {
+				n++;
+				receive();
+			}
+		}
+	}
+
+	void receive()
+	{
+		ibv_sge sge{reinterpret_cast<uintptr_t>(memory_.data()) + message_size, message_size, mr_->lkey};
+		ibv_recv_wr wr{}, *bad;
+
+		wr.sg_list = &sge;
+		wr.num_sge = 1;
+		must(ibv_post_recv(qp_, &wr, &bad), "ibv_post_recv");
+	}
+
+private:
+	void open(const char *name)
+	{
+		int n = 0;
+		ibv_device **list = must(ibv_get_device_list(&n), "ibv_get_device_list");
+
+		for (int i = 0; i < n && !context_; i++)
+			if (!std::strcmp(ibv_get_device_name(list[i]), name))
+				context_ = ibv_open_device(list[i]);
+		ibv_free_device_list(list);
+		must(context_, name);
+		// an IPv4 address, which every device here has
+		for (int i = 0; i < 64 && gid_index_ < 0; i++) {
+			ibv_gid_entry entry{};
+
+			if (!ibv_query_gid_ex(context_, 1, static_cast<uint32_t>(i), &entry, 0) &&
+			    entry.gid.raw[10] == 0xff && entry.gid.raw[11] == 0xff) {
+				gid_index_ = i;
+				gid_ = entry.gid;
+			}
+		}
+		if (gid_index_ < 0) {
+			std::fprintf(stderr, "%s has no GID of an IPv4 address\n", name);
+			std::_Exit(1);
+		}
+	}
+
+	std::array<char, 4096> memory_{};
+	ibv_context *context_ = nullptr;
+	int gid_index_ = -1;
+	ibv_gid gid_{};
+	ibv_pd *pd_;
+	ibv_mr *mr_;
+	ibv_comp_channel *channel_;
+	ibv_cq *recv_cq_, *send_cq_;
+	ibv_qp *qp_;
+	uint64_t sent_ = 0;
+};
+
+void put(int fd, uint64_t value)
+{
+	if (write(fd, &value, sizeof(value)) != sizeof(value))
+		die("write to eventfd");
+}
+
+uint64_t get(int fd)
+{
+	uint64_t value;
+
+	if (read(fd, &value, sizeof(value)) != sizeof(value))
+		die("read from eventfd");
+	return value;
+}
+
+// The two processes and what they share.
+struct Link {
+	int ping = eventfd(0, 0), pong = eventfd(0, 0);
+	int to_child[2], to_parent[2];
+
+	Link()
+	{
+		if (ping < 0 || pong < 0 || pipe(to_child) || pipe(to_parent))
+			die("pipe");
+	}
+};
+
+void exchange(End &end, int in, int out)
+{
+	const Address mine = end.address();
+	Address peer;
+
+	if (write(out, &mine, sizeof(mine)) != sizeof(mine) || read(in, &peer, sizeof(peer)) != sizeof(peer))
+		die("exchange of addresses");
+	end.connect(peer);
+	char ready = 0;
+	if (write(out, &ready, 1) != 1 || read(in, &ready, 1) != 1)
+		die("exchange of addresses");
+}
+
+// The child answers: through eventfds as long as it is asked so, through the channel that many times.
+[[noreturn]] void child(const Link &link, const char *device)
+{
+	End end(device);
+
+	exchange(end, link.to_child[0], link.to_parent[1]);
+	for (;;) {
+		const uint64_t messages = get(link.ping);
+
+		if (messages == 1) {
+			put(link.pong, 1);
+			continue;
+		}
+		for (uint64_t i = 1; i < messages; i++) {
+			end.wait();
+			end.send();
+		}
+	}
+}
+
+template <class F> double microseconds_each(uint64_t n, F &&once)
+{
+	const auto start = Clock::now();
+
+	for (uint64_t i = 0; i < n; i++)
+		once();
+	return std::chrono::duration<double, std::micro>(Clock::now() - start).count() / static_cast<double>(n);
+}
+
+double eventfd_way(const Link &link, uint64_t n)
+{
+	return microseconds_each(n,
+				 [&] {
+					 put(link.ping, 1);
+					 get(link.pong);
+				 }) /
+	       2;
+}
+
+// Above 1, the number says how many messages the child is to answer.
+double channel_way(const Link &link, End &end, uint64_t n)
+{
+	put(link.ping, n + 1);
+	return microseconds_each(n,
+				 [&] {
+					 end.send();
+					 end.wait();
+				 }) /
+	       2;
+}
+
+template <class F> void timed(double &sum, F &&step)
+{
+	const auto start = Clock::now();
+
+	step();
+	sum += std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+// The steps one by one; the answer has come when ibv_get_cq_event is called, so that it does not block.
+std::array<double, STEPS> steps(const Link &link, End &end, uint64_t n)
+{
+	std::array<double, STEPS> sum{};
+	double nothing = 0;
+
+	put(link.ping, n + 1);
+	for (uint64_t i = 0; i < n; i++) {
+		timed(sum[POST], [&] { end.send(); });
+		usleep(500);
+		timed(sum[GET], [&] { end.get_event(); });
+		timed(sum[ACK], [&] { end.ack(); });
+		timed(sum[ARM], [&] { end.arm(); });
+		timed(sum[POLL], [&] {
+			while (end.poll())
+				;
+		});
+		end.receive();
+		timed(nothing, [] {});
+	}
+	for (double &s : sum)
+		s = std::max(0.0, (s - nothing) / static_cast<double>(n));
+	return sum;
+}
+
+double median(std::vector<double> values)
+{
+	std::sort(values.begin(), values.end());
+	return values[values.size() / 2];
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		std::fprintf(stderr, "usage: %s DEVICE [SECONDS [ROUNDS]]\n", argv[0]);
+		return 2;
+	}
+	const double seconds = argc > 2 ? std::atof(argv[2]) : 0.5;
+	const int rounds = argc > 3 ? std::atoi(argv[3]) : 5;
+	const Link link;
+	const pid_t pid = fork();
+
+	if (pid < 0)
+		die("fork");
+	if (pid == 0)
+		child(link, argv[1]);
+
+	End end(argv[1]);
+	std::vector<double> eventfds, channels;
+
+	exchange(end, link.to_parent[0], link.to_child[1]);
+	const auto n = [&](double us) { return static_cast<uint64_t>(seconds * 1e6 / (2 * us)) + 1; };
+	const uint64_t n_eventfd = n(eventfd_way(link, 200)), n_channel = n(channel_way(link, end, 200));
+	for (int i = 0; i < rounds; i++) {
+		eventfds.push_back(eventfd_way(link, n_eventfd));
+		channels.push_back(channel_way(link, end, n_channel));
+	}
+	const auto each = steps(link, end, 300);
+
+	kill(pid, SIGKILL);
+	waitpid(pid, nullptr, 0);
+	std::printf("event_pingpong 0 eventfd %.4g us\n", median(eventfds));
+	std::printf("event_pingpong %u channel %.4g us\n", message_size, median(channels));
+	std::printf("event_pingpong %u ratio %.3g times\n", message_size, median(channels) / median(eventfds));
+	for (int i = 0; i < STEPS; i++)
+		std::printf("event_pingpong %u step_%s %.3g us\n", message_size, step_names[i], each[i]);
+	return 0;
+}
