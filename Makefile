@@ -58,6 +58,7 @@ help:
 	@echo "dkms             the module's sources to /usr/src/herald-$(VERSION), for dkms"
 	@echo "demo             from nothing to NFS over RDMA in a UML kernel, step by step: seconds once built"
 	@echo "test             everything, on the lanes in LANES=\"host uml debug stock\""
+	@echo "mutations        break each rule's code on purpose, see its tests fail: half an hour"
 	@echo "lane-uml         one lane (lane-debug, lane-stock), the jobs in JOBS_UML"
 	@echo "lanes-setup      fetch and build what the lanes need, run nothing"
 	@echo "bench            speed against rxe, siw and the machine's limits; BENCH=short for a first look"

@@ -5,15 +5,19 @@
 #	make test [LANES="host uml stock debug"]	build everything, run these lanes (default: all)
 #	make lane-uml [JOBS_UML="DEV_TYPE=rxe 00-smoke.sh"]	one lane, these jobs (lane-debug, lane-stock alike)
 #	make module-uml | module-debug | module-stock	the kernel module for one lane's kernel
+#	make mutations [MUTATIONS="c1 c2-..."]		break each rule's code, see its tests fail
 #	make user					provider, tools and user-space tests
 #	make lanes-setup				kernels, tree and image, without running anything
 
 LANES ?= host uml stock debug
 
-.PHONY: test user lanes-setup lane-uml lane-debug lane-stock module-uml module-debug module-stock
+.PHONY: test mutations user lanes-setup lane-uml lane-debug lane-stock module-uml module-debug module-stock
 
 test:
 	@scripts/run-tests.sh $(LANES)
+
+mutations:
+	@scripts/mutate.sh $(MUTATIONS)
 
 user:
 	scripts/build-user.sh

@@ -49,6 +49,7 @@ check rules/layers "$TOP/scripts/check-layers.sh"
 check rules/compat "$TOP/scripts/check-compat.sh"
 check rules/licence "$TOP/scripts/check-tree.sh" licence
 check rules/hosts "$TOP/scripts/check-tree.sh" hosts
+check rules/mutations "$TOP/scripts/mutate.sh" --check
 
 if command -v shellcheck >/dev/null; then
 	while read -r script; do

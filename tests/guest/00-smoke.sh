@@ -25,5 +25,19 @@ if [ "$DEV_TYPE" != siw ]; then
 fi
 CLIENT_WAIT=wait_cm_listen PORT=18516 client_server rdma_cm 20 \
 	"ib_send_lat -R -d dev0 -p 18516 -n 100" "ib_send_lat -R -d dev0 -p 18516 -n 100 198.51.100.1"
+
+# CASES 99: a CQ's and the device's counters, as the tools show them (the core's own CQ for management is there always)
+cq_details() {
+	rdma resource show cq link dev0 -dd || rdma -dd resource show cq
+	rdma -dd resource show cq | grep -E 'dev0 .*unpolled 0 .*armed (next|no|solicited) .*posted [0-9]+ .*events_acked'
+}
+device_counters() {
+	rdma statistic show link dev0/1
+	rdma statistic show link dev0/1 | grep -E 'cq_arms [1-9].*cq_events [1-9].*cq_events_read [1-9]'
+}
+if [ "$DEV_TYPE" = herald ]; then
+	check cq_details 20 cq_details
+	check device_counters 20 device_counters
+fi
 check link_del 20 link_del dev0
 exit 0
