@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # The host lane: what needs no running kernel. The rules of the tree, the shell scripts, checkpatch.pl and sparse for the
-# module, clang-format and clang-tidy for the user space, and under GoogleTest with sanitizers the pure files (on this
-# machine) and the provider (in the guests' tree). A tool that is missing is a SKIP; the guests' tree is made if need be.
+# module, the proofs of the event contract, clang-format and clang-tidy for the user space, and under GoogleTest with
+# sanitizers the pure files (on this machine) and the provider (in the guests' tree). A tool that is missing is a SKIP; the
+# guests' tree is made if need be, and a herd7 that cannot be had is a FAIL.
 #
 #	scripts/host-lane.sh [RESULTS_FILE]
 #
@@ -75,6 +76,29 @@ elif "$TOP/scripts/build-module.sh" stock >&2; then
 	check sparse sparse_is_silent
 else
 	result FAIL sparse "the module does not build (log: build/log/module-stock.log)"
+fi
+
+# --- the proofs -------------------------------------------------------------------------------------------------
+
+# A model is checked, and so is each of its mutants: each has to be found broken.
+while read -r model; do
+	check "proof-code/$(basename "$model")" "$TOP/scripts/check-model-code.py" "$model"
+done < <(find "$TOP/tests/litmus" "$TOP/tests/spin" -name '*.litmus' -o -name '*.pml' | sort)
+
+if "$TOP/scripts/fetch-herd.sh" >/dev/null; then
+	while read -r -a words; do
+		check "litmus/$(IFS=/; printf %s "${words[*]}")" "$TOP/scripts/check-litmus.sh" "${words[@]}"
+	done < <("$TOP/scripts/check-litmus.sh" list)
+else
+	result FAIL litmus "herd7 or the memory model could not be had: is sid in reach of apt? (log: $CACHE/log/herd.log)"
+fi
+
+if command -v spin >/dev/null && command -v gcc >/dev/null; then
+	while read -r -a words; do
+		check "spin/$(IFS=/; printf %s "${words[*]}")" "$TOP/scripts/check-spin.sh" "${words[@]}"
+	done < <("$TOP/scripts/check-spin.sh" list)
+else
+	result SKIP spin "no spin, or no gcc"
 fi
 
 # --- the user space's code --------------------------------------------------------------------------------------

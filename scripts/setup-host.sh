@@ -18,7 +18,7 @@ packages=(mmdebstrap debian-archive-keyring rsync util-linux)
 	# images, virtual machines
 	e2fsprogs qemu-system-x86
 	# the host lane
-	cmake ninja-build pkg-config shellcheck libgtest-dev libgmock-dev sparse clang-format-19 clang-tidy-19
+	cmake ninja-build pkg-config shellcheck libgtest-dev libgmock-dev sparse clang-format-19 clang-tidy-19 spin
 	# what the scripts themselves call
 	procps psmisc
 )
