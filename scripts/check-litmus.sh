@@ -55,6 +55,8 @@ check() { # NAME [MUTANT]
 	if [ "$got" != "$want" ]; then
 		echo "$1${2:+ without what $2 leaves out}: herd7 says ${got:-nothing}, not $want"
 		[ "$got" != Sometimes ] || echo "what is forbidden happens: a barrier is missing"
+	elif grep -q '^Observation .* 0 0$' <<<"$output"; then
+		echo "$1: no execution is left to look at"
 	elif [ -z "${2:-}" ] && grep -q '^Flag ' <<<"$output"; then
 		echo "$1: $(grep -m 1 '^Flag ' <<<"$output")"
 	else
