@@ -63,6 +63,7 @@ help:
 	@echo "lanes-setup      fetch and build what the lanes need, run nothing"
 	@echo "bench            speed against rxe, siw and the machine's limits; BENCH=short for a first look"
 	@echo "bench-native     what polling and arming cost in user space, beside librxe"
+	@echo "torture          completion events under random load in a UML kernel, for TORTURE_SECONDS (an hour)"
 	@echo "clean            remove all that was built here"
 
 -include $(wildcard mk/*.mk)

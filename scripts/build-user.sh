@@ -22,4 +22,4 @@ RDMA_CORE_BUILD=$rdma_core/build
 EOT
 
 build_in_tree "user space" user all \
-	"CMakeLists.txt include user tests/user/conformance tests/user/tools tests/user/bench docs/examples" "$@"
+	"CMakeLists.txt include user tests/user/conformance tests/user/tools tests/user/bench tests/user/torture docs/examples" "$@"

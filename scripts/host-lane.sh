@@ -111,7 +111,7 @@ fi
 if command -v clang-tidy-19 >/dev/null; then
 	while read -r file; do
 		check "clang-tidy/$file" "$TOP/scripts/check-cxx.sh" tidy "$file"
-	done < <(cd "$TOP" && find user tests/user/tools -name '*.cc' | sort)
+	done < <(cd "$TOP" && find user tests/user/tools tests/user/torture -name '*.cc' | sort)
 else
 	result SKIP clang-tidy "no clang-tidy-19"
 fi

@@ -56,7 +56,7 @@ timeout_of() { sed -n 's/^# timeout: *\([0-9]*\).*/\1/p' "$1" | sed -n 1p; }
 
 run_job() { # FILE-NAME
 	local file=$JOBDIR/guest/$1 name=${1%.sh} seconds rc=0 before after
-	seconds=$(timeout_of "$file")
+	seconds=${JOB_SECONDS:-$(timeout_of "$file")}
 	seconds=${seconds:-120}
 	echo "@@job $1 $((seconds * FACTOR))"
 	echo "herald-job: begin $name" >/dev/kmsg

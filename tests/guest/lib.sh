@@ -7,7 +7,7 @@
 #	# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #	#
 #	# What it tests.
-#	# timeout: 60			seconds in the uml lane; slower lanes multiply it
+#	# timeout: 60			seconds in the uml lane; slower lanes multiply it; JOB_SECONDS replaces it
 #	# lanes: uml debug stock	optional; without it the job runs in every lane
 #	. "$(dirname "$0")/lib.sh"
 #
@@ -200,6 +200,25 @@ kunit_collect() {
 		fail kunit "no KUnit results under /sys/kernel/debug/kunit"
 		return 1
 	}
+}
+
+# ktap_collect MODULE [PREFIX]: one result per line of the KTAP that a test module left in debugfs, JOB/PREFIXname; what
+# its messages in the kernel's log say about a failure.
+ktap_collect() {
+	local line name why found=0
+	while read -r line; do
+		name=$(sed 's/^\(not \)\{0,1\}ok [0-9]* //; s/ #.*//' <<<"$line")
+		case $line in
+		'# '*) echo "$1: ${line#\# }" ;;
+		'not ok '*)
+			found=1
+			why=$(dmesg | grep "$1: # $name: " | sed -n 1p)
+			fail "${2:-}$name" "${why:-$(dmesg | grep "$1: #" | tail -n 1)}"
+			;;
+		'ok '*) found=1 && pass "${2:-}$name" ;;
+		esac
+	done <"/sys/kernel/debug/$1/results"
+	[ $found = 1 ] || fail "$1" "no results"
 }
 
 # --- modules and devices ----------------------------------------------------------------------------------------
