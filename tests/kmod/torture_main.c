@@ -180,7 +180,8 @@ static void show_totals(struct seq_file *m)
 
 	seq_printf(m, "# seed %u: arms %lld (took effect %lld, returned 1 %lld), events %lld (at least %lld), posted %lld, completed %lld (flushed %lld), kills %lld (drained %lld, purged %lld), recreated %lld, moderated %lld (refused %lld)\n# CQs:",
 		   seed, atomic64_read(&t->calls), atomic64_read(&t->arms),
-		   atomic64_read(&t->hints), atomic64_read(&t->events), atomic64_read(&t->fired), atomic64_read(&t->posted),
+		   atomic64_read(&t->hints), atomic64_read(&t->events),
+		   atomic64_read(&t->fired), atomic64_read(&t->posted),
 		   atomic64_read(&t->completed), atomic64_read(&t->flushed),
 		   atomic64_read(&t->kills), atomic64_read(&t->drains), atomic64_read(&t->purges),
 		   atomic64_read(&t->recreated), atomic64_read(&t->moderated),

@@ -161,9 +161,8 @@ static void print_totals()
 {
 	const Totals &t = totals;
 
-	printf("arms %lu (took effect %lu) events %lu completions %lu (flushed %lu) posted %lu resizes %lu moderated %lu "
-	       "(refused "
-	       "%lu) kills %lu (purges %lu) cqs %lu litmus rounds %lu seed %u\n",
+	printf("arms %lu (took effect %lu) events %lu completions %lu (flushed %lu) posted %lu resizes %lu moderated "
+	       "%lu (refused %lu) kills %lu (purges %lu) cqs %lu litmus rounds %lu seed %u\n",
 	       t.calls.load(), t.arms.load(), t.events.load(), t.completions.load(), t.flushed.load(), t.posted.load(),
 	       t.resizes.load(), t.moderated.load(), t.unmoderated.load(), t.kills.load(), t.purges.load(),
 	       t.cqs.load(), t.rounds.load(), options.seed);
