@@ -21,6 +21,7 @@ Options options;
 Totals totals;
 Device device;
 std::atomic<int> phase{kStorm};
+bool suspicion;
 
 /* ---------------------------------------------------------------- failing -- */
 

@@ -95,6 +95,16 @@ inline unsigned patience_ticks()
 	return options.patience / static_cast<unsigned>(kTick.count()) + 1;
 }
 
+/* Something seems to wait: the phase goes on until it is known whether it does so in vain. The watchdog's. */
+extern bool suspicion;
+
+/* Has it waited for so many ticks, and may it? */
+inline bool note_wait(unsigned ticks)
+{
+	suspicion |= ticks > 5;
+	return ticks < patience_ticks();
+}
+
 inline void nap(unsigned us)
 {
 	std::this_thread::sleep_for(std::chrono::microseconds(us));

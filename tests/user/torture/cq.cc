@@ -279,7 +279,7 @@ bool CompletionQueue::look()
 	else
 		ticks_++;
 	seen_ = events;
-	return ticks_ < patience_ticks();
+	return note_wait(ticks_);
 }
 
 void CompletionQueue::show() const

@@ -133,7 +133,7 @@ bool Lane::look()
 	else
 		ticks_++;
 	seen_ = got;
-	return ticks_ < patience_ticks();
+	return note_wait(ticks_);
 }
 
 void Lane::show() const
@@ -144,12 +144,12 @@ void Lane::show() const
 
 /* ----------------------------------------------------------------- litmus -- */
 
-Litmus::Litmus(unsigned number, Wait how)
+Litmus::Litmus(unsigned number, Wait how, int lanes)
 	: number_(number), how_(how), channel_(must(ibv_create_comp_channel(device.ctx), "ibv_create_comp_channel")),
 	  random_(2000 + number), waiter_(channel_, how)
 {
-	for (int i = 0; i < kLanes; i++)
-		lanes_.emplace_back(channel_, i % 4 == 0);
+	for (int i = 0; i < lanes; i++)
+		lanes_.emplace_back(channel_, i % 4 == 1);
 }
 
 Litmus::~Litmus()
@@ -173,7 +173,7 @@ void Litmus::start()
 {
 	consumer_ = std::thread(&Litmus::consume, this);
 	producer_ = std::thread(&Litmus::produce, this);
-	if (number_ % 4 == 3)
+	if (number_ % 4 == 2)
 		return;
 	pin(consumer_, number_);
 	pin(producer_, number_ + 1);

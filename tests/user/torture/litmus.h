@@ -47,10 +47,13 @@ private:
 	unsigned ticks_ = 0;
 };
 
-/* One producer and one consumer, with many CQs on one channel: while one CQ's event is on its way, others are at it. */
+/*
+ * One producer and one consumer, with CQs on one channel. With one CQ, the two often meet; with many, much gets done: while
+ * one CQ's event is on its way, others are at it.
+ */
 class Litmus : public Shown {
 public:
-	Litmus(unsigned number, Wait how);
+	Litmus(unsigned number, Wait how, int lanes);
 	~Litmus() override;
 
 	void start();
@@ -62,8 +65,6 @@ public:
 	int phase() const { return kLitmus + static_cast<int>(number_); }
 
 private:
-	static constexpr int kLanes = 64;
-
 	void produce();
 	void consume();
 	void serve(Lane &lane);

@@ -27,7 +27,8 @@ constexpr int kGroups = 3;
 constexpr unsigned kWaits = static_cast<unsigned>(Wait::kinds);
 /* How long a phase lasts */
 constexpr unsigned kStormTicks = 40, kLitmusTicks = 20;
-constexpr unsigned kLitmusTests = 4;
+/* The CQs of the litmus tests */
+constexpr std::array<int, 4> kLanes = {32, 1, 8, 32};
 
 /* 0, or the status to end with. */
 static int parse(int argc, char **argv)
@@ -104,8 +105,8 @@ Torture::Torture()
 		channels_.push_back(std::make_unique<Channel>(how, how == Wait::edge || how == Wait::poll ? 1 : 2));
 	}
 	make_groups(kGroups, channels_);
-	for (unsigned i = 0; i < kLitmusTests; i++)
-		litmus_.push_back(std::make_unique<Litmus>(i, litmus_wait(i)));
+	for (unsigned i = 0; i < kLanes.size(); i++)
+		litmus_.push_back(std::make_unique<Litmus>(i, litmus_wait(i), kLanes[i]));
 	for (auto &litmus : litmus_)
 		litmus->start();
 	for (unsigned i = 0; i < options.threads; i++)
@@ -116,7 +117,7 @@ void Torture::next_phase()
 {
 	const int now = phase;
 
-	if (++ticks_ < (now == kStorm ? kStormTicks : kLitmusTicks))
+	if (++ticks_ < (now == kStorm ? kStormTicks : kLitmusTicks) || suspicion)
 		return;
 	ticks_ = 0;
 	phase = now < kLitmus + static_cast<int>(litmus_.size()) - 1 ? now + 1 : kStorm;
@@ -126,6 +127,7 @@ void Torture::next_phase()
 /* Ticks are the watchdog's own: on a machine that stands still, it stands still, too. */
 void Torture::watch()
 {
+	suspicion = false;
 	if (phase == kStorm)
 		look_at_groups();
 	else
@@ -136,7 +138,7 @@ void Torture::run()
 {
 	const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(options.seconds);
 
-	while (std::chrono::steady_clock::now() < end) {
+	while (std::chrono::steady_clock::now() < end || suspicion) {
 		std::this_thread::sleep_for(kTick);
 		watch();
 		next_phase();

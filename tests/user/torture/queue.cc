@@ -286,7 +286,7 @@ bool Queue::look()
 	else
 		ticks_++;
 	seen_ = completed;
-	return ticks_ < patience_ticks();
+	return note_wait(ticks_);
 }
 
 void Queue::show() const
