@@ -64,31 +64,32 @@ void herald_cq_event(struct herald_cq *cq, struct herald_deferred *d)
 	herald_moderate_event(cq, d);
 }
 
-/* What the process's arm word means for the CQE @index; @input is not an arm.  cq->lock held. */
-static enum herald_arm_state cq_state(struct herald_cq *cq, enum herald_arm_input input, u32 index,
-				      u64 *arm)
+/* What is armed for the CQE @index, which @input (not an arm) is about.  cq->lock held. */
+static struct herald_armed cq_armed(const struct herald_cq *cq, enum herald_arm_input input,
+				    u32 index)
 {
+	u64 arm;
+
 	if (!cq->user)
-		return cq->arm_state;
-	*arm = READ_ONCE(cq->ctl->arm);
+		return (struct herald_armed){ .state = cq->arm_state };
+	arm = READ_ONCE(cq->ctl->arm);
 	/* an overrun concerns every arm, whatever it had seen */
 	if (input == HERALD_IN_OVERRUN)
-		index = HERALD_ARM_SEEN(*arm);
-	return herald_arm_word_state(*arm, cq->arm_fired, index);
+		index = HERALD_ARM_SEEN(arm);
+	return herald_arm_word(arm, cq->arm_fired, index);
 }
 
 /* Let @input, about the CQE @index, work on the armed state.  cq->lock held. */
 static void cq_step(struct herald_cq *cq, enum herald_arm_input input, u32 index,
 		    struct herald_deferred *d)
 {
-	const struct herald_arm_step *step;
-	u64 arm = 0;
+	struct herald_armed armed = cq_armed(cq, input, index);
+	const struct herald_arm_step *step = herald_arm_table(armed.state, input);
 
-	step = herald_arm_table(cq_state(cq, input, index, &arm), input);
 	switch (step->verdict) {
 	case HERALD_FIRE:
 		if (cq->user) {
-			cq->arm_fired = HERALD_ARM_SEQ(arm);
+			cq->arm_fired = armed.seq;
 			WRITE_ONCE(cq->ctl->arm_fired, cq->arm_fired);
 		}
 		herald_cq_event(cq, d);
@@ -320,7 +321,7 @@ static void look_at_process(const struct herald_cq *cq, struct herald_cq_info *i
 	u64 arm = READ_ONCE(cq->ctl->arm);
 
 	info->unpolled = cq->producer - READ_ONCE(cq->ctl->consumer);
-	info->armed = herald_arm_word_state(arm, cq->arm_fired, cq->producer);
+	info->armed = herald_arm_word(arm, cq->arm_fired, cq->producer).state;
 	info->stats.arms = HERALD_ARM_SEQ(arm);
 	info->stats.events_read = READ_ONCE(cq->ctl->events_read);
 	info->stats.events_acked = READ_ONCE(cq->ctl->events_acked);

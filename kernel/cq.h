@@ -35,7 +35,8 @@ struct herald_qp;
 /**
  * struct herald_cq_stats - what has happened on a CQ
  * @posted: CQEs added
- * @arms: arms that asked for more than a pending one did; a process's modulo 2^30
+ * @arms: arms but those that asked for nothing new: no more than a pending one,
+ *	with no CQE since; a process's modulo 2^28
  * @events: completion events raised
  * @unarmed, @unsolicited: CQEs that raised none, and why
  * @missed_hints: arms that were told of unpolled CQEs

@@ -41,11 +41,17 @@ struct herald_arm_step {
 const struct herald_arm_step *herald_arm_table(enum herald_arm_state state,
 					       enum herald_arm_input input);
 
+/* What a process's arm word means for a CQE */
+struct herald_armed {
+	u8 state;	/* enum herald_arm_state */
+	u32 seq;	/* the arm that it uses up if it fires */
+};
+
 /*
- * PURE.  The armed state that a process's arm word means for the CQE @index,
- * when the last arm that fired had the sequence number @fired.
+ * PURE.  What the arm word means for the CQE @index, when the last arm that
+ * fired had the sequence number @fired; see herald-abi.h.
  */
-enum herald_arm_state herald_arm_word_state(u64 arm, u32 fired, u32 index);
+struct herald_armed herald_arm_word(u64 arm, u32 fired, u32 index);
 
 /* PURE.  As debugfs shows it. */
 const char *herald_arm_state_name(enum herald_arm_state state);

@@ -58,16 +58,9 @@ const char *herald_arm_state_name(enum herald_arm_state state)
 	return names[state];
 }
 
-enum herald_arm_state herald_arm_word_state(u64 arm, u32 fired, u32 index)
+static u8 kind_to_state(u32 kind)
 {
-	/* a word whose sequence number was consumed arms nothing */
-	if (HERALD_ARM_SEQ(arm) == fired)
-		return HERALD_DISARMED;
-	/* a CQE that the process saw before it armed raises no event */
-	if ((s32)(index - HERALD_ARM_SEEN(arm)) < 0)
-		return HERALD_DISARMED;
-
-	switch (HERALD_ARM_KIND(arm)) {
+	switch (kind) {
 	case HERALD_ARM_SOLICITED:
 		return HERALD_ARMED_SOLICITED;
 	case HERALD_ARM_NEXT:
@@ -75,4 +68,27 @@ enum herald_arm_state herald_arm_word_state(u64 arm, u32 fired, u32 index)
 	default:
 		return HERALD_DISARMED;
 	}
+}
+
+struct herald_armed herald_arm_word(u64 arm, u32 fired, u32 index)
+{
+	u32 seq = HERALD_ARM_SEQ(arm), before = (seq - 1) & HERALD_ARM_SEQ_MASK;
+	struct herald_armed armed = { .state = HERALD_DISARMED, .seq = seq };
+	u32 kind = HERALD_ARM_KIND(arm), prev = HERALD_ARM_PREV(arm);
+	s32 ahead = index - HERALD_ARM_SEEN(arm);
+
+	/* used up */
+	if (seq == fired)
+		return armed;
+	if (before == fired)
+		prev = 0;
+
+	if (ahead >= 0) {
+		armed.state = kind_to_state(kind > prev ? kind : prev);
+	} else if (ahead == -1) {
+		/* the process saw it, but armed before it was decided */
+		armed.state = kind_to_state(prev);
+		armed.seq = before;
+	}
+	return armed;
 }

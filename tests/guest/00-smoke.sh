@@ -28,12 +28,13 @@ CLIENT_WAIT=wait_cm_listen PORT=18516 client_server rdma_cm 20 \
 
 # CASES 99: a CQ's and the device's counters, as the tools show them (the core's own CQ for management is there always)
 cq_details() {
-	rdma resource show cq link dev0 -dd || rdma -dd resource show cq
-	rdma -dd resource show cq | grep -E 'dev0 .*unpolled 0 .*armed (next|no|solicited) .*posted [0-9]+ .*events_acked'
+	rdma -dd resource show cq
+	rdma -dd resource show cq | tr '\n' ' ' |
+		grep -E 'dev0 .*drv_unpolled 0 .*drv_armed (next|no|solicited) .*drv_posted [0-9]+ .*drv_events_acked'
 }
 device_counters() {
 	rdma statistic show link dev0/1
-	rdma statistic show link dev0/1 | grep -E 'cq_arms [1-9].*cq_events [1-9].*cq_events_read [1-9]'
+	rdma statistic show link dev0/1 | tr '\n' ' ' | grep -E 'cq_arms [1-9].*cq_events [1-9].*cq_events_read [1-9]'
 }
 if [ "$DEV_TYPE" = herald ]; then
 	check cq_details 20 cq_details

@@ -159,7 +159,7 @@ int krping_test_vectors(struct ib_device *dev)
 
 /* -------------------------------------------------------------- moderation -- */
 
-/* C9: an event waits for the fourth completion, for the end of the period, or for the end of it all. */
+/* C9: an event waits for the fourth completion, for the end of the period, or is let go. */
 static int moderated(struct vectored *v)
 {
 	KRPING_EXPECT(rdma_set_cq_moderation(v->rig.cq, 4, 0) == -EINVAL);

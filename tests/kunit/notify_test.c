@@ -68,21 +68,37 @@ struct word_case {
 	u32 fired;
 	u32 index;
 	enum herald_arm_state state;
+	u32 seq;	/* 0: no matter */
 };
+
+#define SOL	HERALD_ARM_SOLICITED
+#define NEXT	HERALD_ARM_NEXT
 
 static const struct word_case word_cases[] = {
 	{ "never armed", 0, 0, 0, D },
-	{ "first arm", HERALD_ARM(0, 1, HERALD_ARM_NEXT), 0, 0, N },
-	{ "first arm, solicited", HERALD_ARM(0, 1, HERALD_ARM_SOLICITED), 0, 0, S },
-	{ "fired already", HERALD_ARM(0, 1, HERALD_ARM_NEXT), 1, 0, D },
-	{ "CQE was seen", HERALD_ARM(5, 3, HERALD_ARM_NEXT), 2, 4, D },
-	{ "CQE is the first unseen", HERALD_ARM(5, 3, HERALD_ARM_NEXT), 2, 5, N },
-	{ "CQE is later", HERALD_ARM(5, 3, HERALD_ARM_NEXT), 2, 500, N },
-	{ "index wraps, unseen", HERALD_ARM(0xffffffffu, 3, HERALD_ARM_NEXT), 2, 0, N },
-	{ "index wraps, seen", HERALD_ARM(0, 3, HERALD_ARM_NEXT), 2, 0xffffffffu, D },
-	{ "sequence number wraps", HERALD_ARM(0, 0, HERALD_ARM_NEXT), HERALD_ARM_SEQ_MASK, 0, N },
-	{ "no kind", HERALD_ARM(0, 1, 0), 0, 0, D },
-	{ "impossible kind", HERALD_ARM(0, 1, 3), 0, 0, D },
+	{ "first arm", HERALD_ARM(0, 1, 0, HERALD_ARM_NEXT), 0, 0, N },
+	{ "first arm, solicited", HERALD_ARM(0, 1, 0, HERALD_ARM_SOLICITED), 0, 0, S },
+	{ "fired already", HERALD_ARM(0, 1, 0, HERALD_ARM_NEXT), 1, 0, D },
+	{ "CQE was seen", HERALD_ARM(5, 3, 0, HERALD_ARM_NEXT), 2, 4, D },
+	{ "CQE is the first unseen", HERALD_ARM(5, 3, 0, HERALD_ARM_NEXT), 2, 5, N },
+	{ "CQE is later", HERALD_ARM(5, 3, 0, HERALD_ARM_NEXT), 2, 500, N },
+	{ "index wraps, unseen", HERALD_ARM(0xffffffffu, 3, 0, HERALD_ARM_NEXT), 2, 0, N },
+	{ "index wraps, seen", HERALD_ARM(0, 3, 0, HERALD_ARM_NEXT), 2, 0xffffffffu, D },
+	{ "sequence number wraps", HERALD_ARM(0, 0, 0, HERALD_ARM_NEXT), HERALD_ARM_SEQ_MASK, 0, N },
+	{ "previous, its CQE", HERALD_ARM(5, 3, NEXT, SOL), 1, 4, N, 2 },
+	{ "previous, solicited, its CQE", HERALD_ARM(5, 3, SOL, NEXT), 1, 4, S, 2 },
+	{ "previous, CQE before that", HERALD_ARM(5, 3, NEXT, NEXT), 1, 3, D },
+	{ "previous, a later CQE", HERALD_ARM(5, 3, NEXT, SOL), 1, 5, N, 3 },
+	{ "previous asks for less", HERALD_ARM(5, 3, SOL, NEXT), 1, 5, N, 3 },
+	{ "previous has fired, its CQE", HERALD_ARM(5, 3, NEXT, NEXT), 2, 4, D },
+	{ "previous has fired, a later CQE", HERALD_ARM(5, 3, NEXT, SOL), 2, 5, S, 3 },
+	{ "both have fired", HERALD_ARM(5, 3, NEXT, NEXT), 3, 5, D },
+	{ "previous, number wraps", HERALD_ARM(5, 0, NEXT, SOL), 7, 4, N,
+	  HERALD_ARM_SEQ_MASK },
+	{ "previous, index wraps", HERALD_ARM(0, 3, NEXT, SOL), 1, U32_MAX, N, 2 },
+	{ "impossible previous", HERALD_ARM(5, 3, 3, NEXT), 1, 4, D },
+	{ "no kind", HERALD_ARM(0, 1, 0, 0), 0, 0, D },
+	{ "impossible kind", HERALD_ARM(0, 1, 0, 3), 0, 0, D },
 };
 
 static void word_case_name(const struct word_case *c, char *desc)
@@ -96,15 +112,20 @@ static void arm_word_test(struct kunit *test)
 {
 	const struct word_case *c = test->param_value;
 
-	KUNIT_EXPECT_EQ(test, herald_arm_word_state(c->arm, c->fired, c->index), c->state);
+	struct herald_armed armed = herald_arm_word(c->arm, c->fired, c->index);
+
+	KUNIT_EXPECT_EQ(test, armed.state, c->state);
+	if (c->seq)
+		KUNIT_EXPECT_EQ(test, armed.seq, c->seq);
 }
 
 static void arm_word_fields_test(struct kunit *test)
 {
-	u64 arm = HERALD_ARM(0x89abcdefu, 0xffffffffu, HERALD_ARM_NEXT);
+	u64 arm = HERALD_ARM(0x89abcdefu, 0xffffffffu, HERALD_ARM_SOLICITED, HERALD_ARM_NEXT);
 
 	KUNIT_EXPECT_EQ(test, HERALD_ARM_SEEN(arm), 0x89abcdefu);
 	KUNIT_EXPECT_EQ(test, HERALD_ARM_SEQ(arm), HERALD_ARM_SEQ_MASK);
+	KUNIT_EXPECT_EQ(test, HERALD_ARM_PREV(arm), HERALD_ARM_SOLICITED);
 	KUNIT_EXPECT_EQ(test, HERALD_ARM_KIND(arm), HERALD_ARM_NEXT);
 }
 

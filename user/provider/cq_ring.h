@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "arm.h"
 #include "ring.h"
 
 namespace herald {
@@ -104,33 +105,15 @@ public:
 
 	/* ------------------------------------------------------- arming -- */
 
-	/*
-	 * Ask for an event.  A pending arm that asks for as much stays as it is.
-	 * That loses nothing even if the kernel is about to consume it: the event
-	 * is then yet to come.
-	 */
+	/* Ask for an event. */
 	void arm(bool solicited_only) noexcept
 	{
 		herald_cq_ctl *ctl = this->ctl();
-		const uint32_t kind = solicited_only ? HERALD_ARM_SOLICITED : HERALD_ARM_NEXT;
-		const bool pending = arm_kind_ && load_acquire(ctl->arm_fired) != arm_seq_;
+		const uint32_t seen = load_acquire(ctl->producer);
+		const uint32_t fired = load_acquire(ctl->arm_fired);
 
-		static_assert(HERALD_ARM_NEXT > HERALD_ARM_SOLICITED);
-		if (pending && arm_kind_ >= kind)
-			return;
-
-		uint32_t seen = load_acquire(ctl->producer);
-
-		/*
-		 * The kernel may not have decided yet whether the last completion
-		 * fires the arm that is replaced here: leave it the chance.
-		 */
-		if (pending && seen != arm_seen_)
-			seen--;
-		arm_seq_ = (arm_seq_ + 1) & HERALD_ARM_SEQ_MASK;
-		arm_kind_ = kind;
-		arm_seen_ = seen;
-		store_then_fence(ctl->arm, static_cast<__u64>(HERALD_ARM(seen, arm_seq_, kind)));
+		if (arm_.ask(solicited_only ? HERALD_ARM_SOLICITED : HERALD_ARM_NEXT, seen, fired))
+			store_then_fence(ctl->arm, arm_.word());
 	}
 
 	/* Does the kernel want to know of each arm (HERALD_CQ_TELL_ARM)?  Any context. */
@@ -183,9 +166,7 @@ private:
 	std::atomic<uint32_t> consumer_ = 0; /* completions before it were taken */
 	uint32_t producer_ = 0;              /* the kernel's index when last read */
 
-	uint32_t arm_seq_ = 0;
-	uint32_t arm_kind_ = 0; /* of the last arm; 0 before the first */
-	uint32_t arm_seen_ = 0;
+	Arm arm_;
 };
 
 } // namespace herald

@@ -86,24 +86,40 @@ enum herald_cq_flags {
 
 /*
  * The arm word: what is asked for, a sequence number that makes each arm
- * distinct from the last, and the producer index that the process saw when it
- * armed: CQEs before that one were already there and raise no event.
+ * distinct from the last, the producer index that the process saw when it
+ * armed, and what the arm before this one asks for.
  *
- * An arm is pending while its sequence number differs from arm_fired.  The
- * process must not replace a pending HERALD_ARM_NEXT by HERALD_ARM_SOLICITED;
- * the sequence number is 30 bits wide and wraps; the first arm uses 1.
+ * The kernel reads the word once for each CQE, after publishing it, and compares
+ * it with the sequence number of the last arm that fired.  An arm is pending
+ * until it, or the one after it, has fired.
+ *
+ *	CQE before seen - 1		decided already: no event
+ *	CQE seen - 1			was there when the process armed, but may not
+ *					have been decided: fires the previous arm,
+ *					seq - 1, if that matches and is pending
+ *	CQE seen, and later		fires this arm, seq, if that, or the previous
+ *					one if it is still pending, matches
+ *
+ * prev is 0 if nothing was pending when the process armed.  A process that arms
+ * while its last arm is pending and no CQE has come since keeps the number and
+ * seen, and asks for the more of both.  The number is 28 bits wide, wraps, and
+ * never meets that of the last arm that fired; the first arm uses 1.
  */
 #define HERALD_ARM_SOLICITED	1u
 #define HERALD_ARM_NEXT		2u
 #define HERALD_ARM_KIND_MASK	3u
-#define HERALD_ARM_SEQ_SHIFT	2
-#define HERALD_ARM_SEQ_MASK	0x3fffffffu
-#define HERALD_ARM(seen, seq, kind)					\
+#define HERALD_ARM_PREV_SHIFT	2
+#define HERALD_ARM_SEQ_SHIFT	4
+#define HERALD_ARM_SEQ_MASK	0xfffffffu
+#define HERALD_ARM(seen, seq, prev, kind)				\
 	(((__u64)(seen) << 32) |					\
-	 (((__u64)(seq) & HERALD_ARM_SEQ_MASK) << HERALD_ARM_SEQ_SHIFT) | (kind))
+	 (((__u64)(seq) & HERALD_ARM_SEQ_MASK) << HERALD_ARM_SEQ_SHIFT) | \
+	 ((prev) << HERALD_ARM_PREV_SHIFT) | (kind))
 #define HERALD_ARM_SEEN(arm)	((__u32)((arm) >> 32))
 #define HERALD_ARM_SEQ(arm)						\
 	(((__u32)(arm) >> HERALD_ARM_SEQ_SHIFT) & HERALD_ARM_SEQ_MASK)
+#define HERALD_ARM_PREV(arm)						\
+	(((__u32)(arm) >> HERALD_ARM_PREV_SHIFT) & HERALD_ARM_KIND_MASK)
 #define HERALD_ARM_KIND(arm)	((__u32)(arm) & HERALD_ARM_KIND_MASK)
 
 /* --------------------------------------------------------------- CQE -- */

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -129,13 +130,15 @@ private:
 	bool consume_arm(uint32_t index, bool solicited)
 	{
 		const uint64_t arm = std::atomic_ref(ctl_->arm).load(std::memory_order_seq_cst);
-		const uint32_t kind = HERALD_ARM_KIND(arm);
+		const uint32_t before = (HERALD_ARM_SEQ(arm) - 1) & HERALD_ARM_SEQ_MASK;
+		const uint32_t prev = fired_ == before ? 0 : HERALD_ARM_PREV(arm);
+		const int32_t ahead = int32_t(index - HERALD_ARM_SEEN(arm));
+		const uint32_t kind = ahead < 0 ? prev : std::max<uint32_t>(prev, HERALD_ARM_KIND(arm));
 
-		if (!kind || HERALD_ARM_SEQ(arm) == fired_ || int32_t(index - HERALD_ARM_SEEN(arm)) < 0)
+		if (HERALD_ARM_SEQ(arm) == fired_ || ahead < -1 || !kind ||
+		    (kind == HERALD_ARM_SOLICITED && !solicited))
 			return false;
-		if (kind == HERALD_ARM_SOLICITED && !solicited)
-			return false;
-		fired_ = HERALD_ARM_SEQ(arm);
+		fired_ = ahead < 0 ? before : HERALD_ARM_SEQ(arm);
 		store(ctl_->arm_fired, fired_);
 		return true;
 	}

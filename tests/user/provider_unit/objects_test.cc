@@ -61,7 +61,7 @@ TEST_F(CqTest, AnnouncesArmsIfAsked)
 		EXPECT_EQ(announced[i].cq_id, 77u);
 		EXPECT_EQ(announced[i].moment, i ? HERALD_ARMING_AFTER : HERALD_ARMING_BEFORE);
 	}
-	EXPECT_EQ(HERALD_ARM_SEQ(ctl.arm), 2u);
+	EXPECT_EQ(HERALD_ARM_KIND(ctl.arm), HERALD_ARM_NEXT);
 	EXPECT_EQ(cq_.poll(), -1) << "the flag says nothing about an overrun";
 
 	ctl.flags = 0;

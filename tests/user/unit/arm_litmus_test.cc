@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "../../../user/provider/arm.h"
 #include "pure.h"
 
 namespace {
@@ -37,11 +38,12 @@ public:
 		s.producer.store(producer, std::memory_order_release);
 		full_barrier();
 		__u64 arm = s.arm.load(std::memory_order_relaxed);
-		auto state = herald_arm_word_state(arm, fired, index);
+		auto armed = herald_arm_word(arm, fired, index);
+		auto state = static_cast<herald_arm_state>(armed.state);
 		auto step = herald_arm_table(state, solicited ? HERALD_IN_PUBLISH_SOLICITED : HERALD_IN_PUBLISH);
 		if (step->verdict != HERALD_FIRE)
 			return;
-		fired = HERALD_ARM_SEQ(arm);
+		fired = armed.seq;
 		s.arm_fired.store(fired, std::memory_order_relaxed);
 		s.events.fetch_add(1, std::memory_order_release);
 	}
@@ -69,16 +71,19 @@ public:
 	{
 		__u32 seen = s.producer.load(std::memory_order_acquire);
 
-		seq++;
-		s.arm.store(HERALD_ARM(seen, seq, kind), std::memory_order_relaxed);
+		arms++;
+		if (!word.ask(kind, seen, s.arm_fired.load(std::memory_order_acquire)))
+			return;
+		s.arm.store(word.word(), std::memory_order_relaxed);
 		full_barrier();
 	}
 
 	__u32 consumer = 0;
-	__u32 seq = 0;
+	__u32 arms = 0;
 
 private:
 	Shared &s;
+	herald::Arm word;
 };
 
 // One CQE a round: a consumer that polls, arms, polls and then waits for an
@@ -130,7 +135,7 @@ TEST(ArmLitmus, NoLostWakeup)
 	kernel.join();
 	EXPECT_FALSE(stuck) << "no event after " << got << " CQEs";
 	EXPECT_EQ(got, rounds);
-	EXPECT_LE(shared.events.load(), p.seq);
+	EXPECT_LE(shared.events.load(), p.arms);
 }
 
 // One after the other there is no race, so the number of events is exact.
