@@ -91,8 +91,9 @@ struct Qp {
 	RecvRing rq; /* not attached with an SRQ */
 	uint32_t recv_max_sge = 0;
 
-	Qp *next_sender = nullptr; /* in send_cq().senders, by its lock */
-	Qp **sender_link = nullptr;
+	Qp *next_sender = nullptr;  /* in send_cq().senders, by its lock */
+	Qp **sender_link = nullptr; /* neighbours change it, too */
+	bool linked = false;        /* to its CQs; only its own life's */
 	Mapping sq_mapping;
 	Mapping rq_mapping;
 };

@@ -47,6 +47,7 @@ static int map_rq(Qp &qp, int fd, const herald_ring_info &info, const ibv_qp_cap
 
 static void link_cqs(Qp &qp) noexcept
 {
+	qp.linked = true;
 	{
 		Cq &cq = qp.send_cq();
 		Visit visit(cq.lock);
@@ -114,7 +115,7 @@ void herald_qp_free(struct ibv_qp *handle) noexcept
 {
 	Qp &qp = Qp::of(handle);
 
-	if (qp.sender_link) {
+	if (qp.linked) {
 		purge_cqs(qp);
 		unlink_cqs(qp);
 	}

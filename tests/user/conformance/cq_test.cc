@@ -221,7 +221,7 @@ TEST_F(CqTest, ResizeKeepsTheArm)
 /* ------------------------------------------------------------- overrun -- */
 
 /* Rule C11, CASES 12 and 52: one CQ_ERR; the good entries, then an error; every QP in ERR with one QP_FATAL. */
-TEST_F(CqTest, OverrunKillsTheCqAndItsQps)
+TEST_F(CqTest, Cases12_OverrunKillsTheCqAndItsQps)
 {
 	Cq cq = make_cq(dev, 4);
 	QpOptions o;

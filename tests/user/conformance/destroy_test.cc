@@ -187,14 +187,14 @@ TEST_F(DestroyTest, AddressHandleAfterPost)
 	}
 }
 
-/* Many threads make and destroy objects of one context at once (CASES 34, in small). */
-TEST_F(DestroyTest, ThreadsThatMakeAndDestroy)
+/* Many threads make and destroy objects of one context at once (CASES 34; under ThreadSanitizer: tests/user/provider_unit). */
+TEST_F(DestroyTest, Cases34_ThreadsThatMakeAndDestroy)
 {
 	std::vector<std::jthread> threads;
 
-	for (int t = 0; t < 4; t++) {
+	for (int t = 0; t < 16; t++) {
 		threads.push_back(worker([&] {
-			for (int i = 0; i < 40; i++) {
+			for (int i = 0; i < 10; i++) {
 				Channel channel = make_channel(dev);
 				QpOptions o;
 				o.channel = channel;

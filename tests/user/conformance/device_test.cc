@@ -195,7 +195,7 @@ TEST_F(DeviceTest, ManyContexts)
 }
 
 /* num_comp_vectors is honest: each vector works, the next one does not (CASES 38, rule C12). */
-TEST_F(DeviceTest, CompletionVectorsAreHonest)
+TEST_F(DeviceTest, Cases38_CompletionVectorsAreHonest)
 {
 	ASSERT_GT(dev.ctx->num_comp_vectors, 0);
 	for (int v = 0; v < dev.ctx->num_comp_vectors; v++)

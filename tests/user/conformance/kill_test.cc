@@ -2,9 +2,12 @@
 /* Processes that die at any point: CASES 29, 30, 57; nothing is left, peers hear of it. */
 #include "process.h"
 
+#include <net/if.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <memory>
 #include <thread>
 
 using namespace conformance;
@@ -94,7 +97,7 @@ TEST_F(KillTest, WhileItStarts)
 }
 
 /* CASES 29: with an event got and never acked, and one never read. */
-TEST_F(KillTest, WithUnackedEvents)
+TEST_F(KillTest, Cases29_WithUnackedEvents)
 {
 	Child child([](int in, int out) {
 		Device dev;
@@ -121,6 +124,45 @@ TEST_F(KillTest, WithUnackedEvents)
 	});
 	char c;
 	ASSERT_TRUE(child.hear(&c, 1));
+	child.kill(SIGKILL);
+	EXPECT_EQ(child.wait(), 128 + SIGKILL);
+	expect_resources(name, before);
+}
+
+/* CASES 29: killed while ibv_destroy_cq waits for the ack. */
+TEST_F(KillTest, Cases29_KilledWhileDestroyWaits)
+{
+	Child child([](int, int out) {
+		Device dev;
+		Pd pd = make_pd(dev);
+		Channel channel = make_channel(dev);
+		ibv_cq *cq = make_cq(dev, 8, channel).release(), *got;
+		void *context;
+
+		{
+			QpOptions o;
+			o.send_cq = o.recv_cq = cq;
+			Pair p(dev, pd, o);
+			arm(cq);
+			Send(IBV_WR_RDMA_WRITE).from(p.a.mem, 0, 8).to(p.b.mem).post(p.a);
+			require(readable(channel->fd, patience()), "no event");
+			require_ok(ibv_get_cq_event(channel, &got, &context), "get");
+		}
+		Child::put(out, "!", 1);
+		ibv_destroy_cq(cq);
+		/* not reached */
+		Child::put(out, "?", 1);
+		return 0;
+	});
+	auto waiting = before;
+	char c;
+
+	ASSERT_TRUE(child.hear(&c, 1));
+	/* the kernel's half is gone, and the PD is still there: it is in there, waiting */
+	waiting["pd"]++;
+	waiting["ctx"]++;
+	expect_resources(name, waiting);
+	EXPECT_FALSE(child.hear(&c, 1, quiet())) << "destroy did not wait for the ack";
 	child.kill(SIGKILL);
 	EXPECT_EQ(child.wait(), 128 + SIGKILL);
 	expect_resources(name, before);
@@ -219,7 +261,7 @@ TEST_F(PeerTest, TwoProcesses)
 }
 
 /* CASES 30: the peer is killed while we wait in ibv_get_cq_event: the error arrives. */
-TEST_F(PeerTest, PeerKilledWhileWeWait)
+TEST_F(PeerTest, Cases30_PeerKilledWhileWeWait)
 {
 	Channel channel = make_channel(dev);
 	QpOptions o;
@@ -234,6 +276,83 @@ TEST_F(PeerTest, PeerKilledWhileWeWait)
 	Send(IBV_WR_SEND, 1).from(end.mem, 0, 64).post(end);
 	expect_event(channel, end.scq);
 	expect_wc(end.scq, IBV_WC_RETRY_EXC_ERR, 1);
+}
+
+namespace {
+
+/* The device's network interface goes down, and comes back with its addresses when the object goes. */
+class LinkDown {
+public:
+	explicit LinkDown(const Device &dev) : dev_(dev), had_v6_(dev.find_gid(Family::v6))
+	{
+		ibv_gid_entry entry{};
+		char name[IF_NAMESIZE];
+
+		require_ok(ibv_query_gid_ex(dev, Device::port_num, dev.gid_index(), &entry, 0), "ibv_query_gid_ex");
+		require(if_indextoname(entry.ndev_ifindex, name), "if_indextoname");
+		netdev_ = name;
+		run("sysctl -qw net.ipv6.conf." + netdev_ + ".keep_addr_on_down=1");
+		run("ip link set " + netdev_ + " down");
+		wait_for(IBV_PORT_DOWN);
+	}
+	~LinkDown()
+	{
+		run("ip link set " + netdev_ + " up");
+		wait_for(IBV_PORT_ACTIVE);
+		const auto end = Clock::now() + patience();
+		while (had_v6_ && !dev_.find_gid(Family::v6) && Clock::now() < end)
+			std::this_thread::yield();
+	}
+
+private:
+	static void run(const std::string &command) { require_ok(system(command.c_str()), command); }
+	void wait_for(ibv_port_state state)
+	{
+		const auto end = Clock::now() + patience();
+		ibv_port_attr port{};
+
+		do
+			ibv_query_port(dev_, Device::port_num, &port);
+		while (port.state != state && Clock::now() < end);
+		EXPECT_EQ(port.state, state);
+	}
+
+	const Device &dev_;
+	std::string netdev_;
+	const bool had_v6_;
+};
+
+} // namespace
+
+/* CASES 30: the link goes down while we wait in ibv_get_cq_event for a peer that does not answer. */
+TEST_F(PeerTest, Cases30_LinkDownWhileWeWait)
+{
+	Channel channel = make_channel(dev);
+	QpOptions o;
+	Path path;
+
+	o.channel = channel;
+	path.timeout = 14;
+	path.retry_cnt = 7;
+	Pair p = make_pair(o, path);
+	modify(p.b, IBV_QPS_RESET);
+	arm(p.a.scq, true);
+	Send(IBV_WR_SEND, 1).from(p.a.mem, 0, 64).post(p.a);
+	{
+		auto link = std::make_unique<LinkDown>(dev);
+
+		expect_event(channel, p.a.scq);
+		expect_wc(p.a.scq, IBV_WC_RETRY_EXC_ERR, 1);
+		/* the QP's own end flushes as always */
+		arm(p.a.rcq, true);
+		recv(p.a, p.a.mem, 0, 64, 2);
+		expect_event(channel, p.a.rcq);
+		expect_wc(p.a.rcq, IBV_WC_WR_FLUSH_ERR, 2);
+	}
+	/* and it is as good as before */
+	Pair again = make_pair();
+	Send(IBV_WR_RDMA_WRITE, 3).from(again.a.mem, 0, 64).to(again.b.mem).post(again.a);
+	expect_ok(again.a.scq, 3);
 }
 
 /* Killed while it copies: long writes into its memory are cut off, and are errors here. */

@@ -230,7 +230,7 @@ TEST_F(PostTest, AFullSendQueue)
 }
 
 /* CASES 13: signal every 8th; a poll of one completion frees eight places. */
-TEST_F(PostTest, OneCompletionFreesAllBeforeIt)
+TEST_F(PostTest, Cases13_OneCompletionFreesAllBeforeIt)
 {
 	QpOptions o;
 

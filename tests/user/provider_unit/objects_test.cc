@@ -220,6 +220,43 @@ TEST_F(CqTest, ThreadsShareAndResizeUnderTraffic)
 	EXPECT_EQ(sum.load(), uint64_t(total) * (total - 1) / 2);
 }
 
+/*
+ * CASES 34: sixteen threads create, arm, use and destroy CQs and QPs at once, some on CQs that all of them share; run
+ * under ThreadSanitizer, too.
+ */
+TEST(Cases34, SixteenThreadsCreateArmAndDestroy)
+{
+	constexpr uint32_t threads = 16, rounds = 30;
+	fake::Device shared_device;
+	fake::UserCq shared(shared_device, 64);
+	std::vector<std::jthread> all;
+
+	for (uint32_t t = 0; t < threads; t++)
+		all.emplace_back([&shared, t] {
+			fake::Device device;
+
+			for (uint32_t i = 0; i < rounds; i++) {
+				fake::UserCq own(device, 8, IBV_WC_STANDARD_FLAGS, i % 3 == 0);
+				fake::UserQp qp(device, i % 2 ? shared : own, own, 1 + t * rounds + i);
+
+				EXPECT_EQ(herald_req_notify_cq(own.ibv(), t % 2), 0);
+				EXPECT_EQ(herald_req_notify_cq(shared.ibv(), t % 3 == 0), 0);
+				EXPECT_EQ(qp.post(2), -1);
+				EXPECT_EQ(qp.post_recv(2), -1);
+				/* on the shared CQ nothing completes here: its kernel would be one for all */
+				if (i % 2 == 0) {
+					EXPECT_FALSE(qp.sq.complete_send(own.kernel, qp.handle->qp_base.qp_num) &&
+						     t % 2);
+					EXPECT_EQ(own.poll(), 0);
+				}
+				EXPECT_EQ(shared.poll(), -1);
+				EXPECT_TRUE(herald_cq_in_use(own.ibv()));
+			}
+		});
+	all.clear();
+	EXPECT_FALSE(herald_cq_in_use(shared.ibv()));
+}
+
 /* ------------------------------------------------- what a QP leaves -- */
 
 class QpEndTest : public testing::Test {
