@@ -37,6 +37,7 @@ struct krping_rig {
 	enum krping_poll poll;
 	struct ib_pd *pd;
 	struct ib_cq *cq;
+	struct ib_cq *peer_cq;	/* that of second ends, if it is not the same */
 	struct krping_end end[2];
 	atomic_t inside;	/* KRPING_RAW: handlers that run now */
 	atomic_t overlaps;	/* ... and how often there were two */
@@ -48,13 +49,19 @@ struct krping_wait {
 	struct ib_cqe cqe;
 	struct completion done;
 	struct ib_wc wc;
+	atomic_t times;		/* it has completed */
 };
 
 int krping_rig_init(struct krping_rig *rig, struct ib_device *dev, enum krping_poll poll);
 void krping_rig_exit(struct krping_rig *rig);
 
-/* One more pair of QPs on the rig's CQ. */
+/* A CQ whose handler polls and arms, as the rig's is with KRPING_RAW. */
+struct ib_cq *krping_raw_cq(struct krping_rig *rig);
+
+/* One more pair of QPs on the rig's CQs. */
 int krping_connect(struct krping_rig *rig, struct krping_end end[2]);
+/* Connects them anew, after they were drained. */
+int krping_reconnect(struct krping_rig *rig, struct krping_end end[2]);
 void krping_disconnect(struct krping_rig *rig, struct krping_end end[2]);
 
 void krping_wait_init(struct krping_wait *wait);
@@ -77,6 +84,7 @@ int krping_post_local_inv(struct krping_end *end, u32 rkey, struct krping_wait *
 /* The tests: 0 or a negative errno; a message says what was wrong. */
 int krping_test_transfer(struct krping_rig *rig);
 int krping_test_chains(struct krping_rig *rig);
+int krping_test_many_chains(struct krping_rig *rig);
 int krping_test_stale_key(struct krping_rig *rig);
 int krping_test_drain(struct krping_rig *rig);
 int krping_test_bad_wr(struct krping_rig *rig);

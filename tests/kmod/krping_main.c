@@ -20,7 +20,8 @@ static const struct {
 	int (*run)(struct krping_rig *rig);
 } data_tests[] = {
 	{ "transfer", krping_test_transfer },
-	{ "chains", krping_test_chains },
+	{ "cases14_chains", krping_test_chains },
+	{ "cases14_many_chains", krping_test_many_chains },
 	{ "stale_key", krping_test_stale_key },
 	{ "drain", krping_test_drain },
 	{ "bad_wr", krping_test_bad_wr },
@@ -30,11 +31,11 @@ static const struct {
 	const char *name;
 	int (*run)(struct ib_device *dev);
 } notify_tests[] = {
-	{ "missed_events", krping_test_missed_events },
+	{ "cases24_missed_events", krping_test_missed_events },
 	{ "notify_flags", krping_test_notify_flags },
 	{ "solicited", krping_test_solicited },
-	{ "one_handler", krping_test_one_handler },
-	{ "feeding", krping_test_feeding },
+	{ "cases2_cases4_one_handler", krping_test_one_handler },
+	{ "cases3_feeding", krping_test_feeding },
 	{ "vectors", krping_test_vectors },
 	{ "moderation", krping_test_moderation },
 };

@@ -225,7 +225,7 @@ static int poster_fn(void *data)
 
 static int run_posters(struct krping_rig *rig, struct poster *posters)
 {
-	int i, n, rc = 0;
+	int i, n, rc = 0, cpu = -1;
 
 	for (n = 0; n < PAIRS && !rc; n++) {
 		posters[n].rig = rig;
@@ -233,12 +233,17 @@ static int run_posters(struct krping_rig *rig, struct poster *posters)
 		rc = krping_connect(rig, posters[n].end);
 		if (rc)
 			break;
-		posters[n].task = kthread_run(poster_fn, &posters[n], "krping/%d", n);
+		cpu = cpumask_next(cpu, cpu_online_mask);
+		if (cpu >= nr_cpu_ids)
+			cpu = cpumask_first(cpu_online_mask);
+		posters[n].task = kthread_create(poster_fn, &posters[n], "krping/%d", n);
 		if (IS_ERR(posters[n].task)) {
 			rc = PTR_ERR(posters[n].task);
 			krping_disconnect(rig, posters[n].end);
 			break;
 		}
+		kthread_bind(posters[n].task, cpu);
+		wake_up_process(posters[n].task);
 	}
 	for (i = 0; i < n; i++) {
 		wait_for_completion(&posters[i].done);
@@ -276,9 +281,13 @@ int krping_test_one_handler(struct ib_device *dev)
 
 #define VOLLEYS	2000
 
-/* Each completion of a receive posts the next message, from the handler itself. */
+/*
+ * Each completion of a receive posts the next message, from the handler itself,
+ * to an end that has another CQ.
+ */
 struct feeder {
 	struct krping_rig rig;
+	struct krping_end end[2];
 	struct ib_cqe recv_cqe[2], send_cqe;
 	struct completion done;
 	atomic_t volleys;
@@ -287,7 +296,7 @@ struct feeder {
 
 static int feeder_recv(struct feeder *f, int which)
 {
-	struct krping_end *end = &f->rig.end[which];
+	struct krping_end *end = &f->end[which];
 	struct ib_sge sge = { .addr = end->dma, .length = 64, .lkey = f->rig.pd->local_dma_lkey };
 	struct ib_recv_wr wr = { .wr_cqe = &f->recv_cqe[which], .sg_list = &sge, .num_sge = 1 };
 
@@ -296,7 +305,7 @@ static int feeder_recv(struct feeder *f, int which)
 
 static int feeder_send(struct feeder *f, int which)
 {
-	struct krping_end *end = &f->rig.end[which];
+	struct krping_end *end = &f->end[which];
 	struct ib_sge sge = { .addr = end->dma, .length = 8, .lkey = f->rig.pd->local_dma_lkey };
 	struct ib_send_wr wr = {
 		.wr_cqe = &f->send_cqe, .sg_list = &sge, .num_sge = 1,
@@ -350,9 +359,25 @@ static int feed(struct feeder *f)
 	return 0;
 }
 
+static int feed_each_other(struct feeder *f)
+{
+	int rc;
+
+	f->rig.peer_cq = krping_raw_cq(&f->rig);
+	if (IS_ERR(f->rig.peer_cq))
+		return PTR_ERR(f->rig.peer_cq);
+	rc = krping_connect(&f->rig, f->end);
+	if (!rc) {
+		rc = feed(f);
+		krping_disconnect(&f->rig, f->end);
+	}
+	ib_destroy_cq(f->rig.peer_cq);
+	return rc;
+}
+
 /*
- * CASES 3: handlers that post, whose messages call handlers, and so on: no
- * deadlock, no recursion without end.
+ * CASES 3: two CQs, whose handlers poll them dry, post, and arm, and whose
+ * messages call the other's handler: no deadlock, no recursion without end.
  */
 int krping_test_feeding(struct ib_device *dev)
 {
@@ -360,7 +385,7 @@ int krping_test_feeding(struct ib_device *dev)
 	int rc = f ? krping_rig_init(&f->rig, dev, KRPING_RAW) : -ENOMEM;
 
 	if (!rc) {
-		rc = feed(f);
+		rc = feed_each_other(f);
 		krping_rig_exit(&f->rig);
 	}
 	kfree(f);

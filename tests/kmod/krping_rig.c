@@ -21,6 +21,7 @@ static void wait_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct krping_wait *wait = container_of(wc->wr_cqe, struct krping_wait, cqe);
 
 	wait->wc = *wc;
+	atomic_inc(&wait->times);
 	complete(&wait->done);
 }
 
@@ -78,6 +79,16 @@ static void raw_handler(struct ib_cq *cq, void *context)
 	atomic_dec(&rig->inside);
 }
 
+struct ib_cq *krping_raw_cq(struct krping_rig *rig)
+{
+	struct ib_cq_init_attr attr = { .cqe = KRPING_DEPTH * 32 };
+	struct ib_cq *cq = ib_create_cq(rig->dev, raw_handler, NULL, rig, &attr);
+
+	if (!IS_ERR(cq))
+		ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
+	return cq;
+}
+
 static struct ib_cq *make_cq(struct krping_rig *rig)
 {
 	static const enum ib_poll_context contexts[] = {
@@ -85,15 +96,10 @@ static struct ib_cq *make_cq(struct krping_rig *rig)
 		[KRPING_SOFTIRQ] = IB_POLL_SOFTIRQ,
 		[KRPING_WORKQUEUE] = IB_POLL_WORKQUEUE,
 	};
-	struct ib_cq_init_attr attr = { .cqe = KRPING_DEPTH * 32 };
-	struct ib_cq *cq;
 
-	if (rig->poll != KRPING_RAW)
-		return ib_alloc_cq(rig->dev, rig, attr.cqe, 0, contexts[rig->poll]);
-	cq = ib_create_cq(rig->dev, raw_handler, NULL, rig, &attr);
-	if (!IS_ERR(cq))
-		ib_req_notify_cq(cq, IB_CQ_NEXT_COMP);
-	return cq;
+	if (rig->poll == KRPING_RAW)
+		return krping_raw_cq(rig);
+	return ib_alloc_cq(rig->dev, rig, KRPING_DEPTH * 32, 0, contexts[rig->poll]);
 }
 
 static void free_cq(struct krping_rig *rig)
@@ -106,11 +112,11 @@ static void free_cq(struct krping_rig *rig)
 
 /* ---------------------------------------------------------------- ends -- */
 
-static struct ib_qp *make_qp(struct krping_rig *rig)
+static struct ib_qp *make_qp(struct krping_rig *rig, struct ib_cq *cq)
 {
 	struct ib_qp_init_attr attr = {
-		.send_cq = rig->cq,
-		.recv_cq = rig->cq,
+		.send_cq = cq,
+		.recv_cq = cq,
 		.cap = {
 			.max_send_wr = KRPING_DEPTH + 1,	/* one for the drain */
 			.max_recv_wr = KRPING_DEPTH + 1,
@@ -124,7 +130,7 @@ static struct ib_qp *make_qp(struct krping_rig *rig)
 	return ib_create_qp(rig->pd, &attr);
 }
 
-static int end_init(struct krping_rig *rig, struct krping_end *end)
+static int end_init(struct krping_rig *rig, struct krping_end *end, struct ib_cq *cq)
 {
 	memset(end, 0, sizeof(*end));
 	end->buf = kzalloc(KRPING_BUF, GFP_KERNEL);
@@ -139,7 +145,7 @@ static int end_init(struct krping_rig *rig, struct krping_end *end)
 	end->mr = ib_alloc_mr(rig->pd, IB_MR_TYPE_MEM_REG, KRPING_BUF / PAGE_SIZE + 1);
 	if (IS_ERR(end->mr))
 		return PTR_ERR(end->mr);
-	end->qp = make_qp(rig);
+	end->qp = make_qp(rig, cq);
 	return PTR_ERR_OR_ZERO(end->qp);
 }
 
@@ -162,11 +168,20 @@ int krping_connect(struct krping_rig *rig, struct krping_end end[2])
 	int rc;
 
 	memset(end, 0, 2 * sizeof(*end));
-	rc = end_init(rig, &end[0]) ?: end_init(rig, &end[1]) ?:
+	rc = end_init(rig, &end[0], rig->cq) ?: end_init(rig, &end[1], rig->peer_cq ?: rig->cq) ?:
 	     connect_qps(rig->dev, end[0].qp, end[1].qp, 14);
 	if (rc)
 		krping_disconnect(rig, end);
 	return rc;
+}
+
+int krping_reconnect(struct krping_rig *rig, struct krping_end end[2])
+{
+	struct ib_qp_attr a = { .qp_state = IB_QPS_RESET };
+
+	return ib_modify_qp(end[0].qp, &a, IB_QP_STATE) ?:
+	       ib_modify_qp(end[1].qp, &a, IB_QP_STATE) ?:
+	       connect_qps(rig->dev, end[0].qp, end[1].qp, 14);
 }
 
 void krping_disconnect(struct krping_rig *rig, struct krping_end end[2])
