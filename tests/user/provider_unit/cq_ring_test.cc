@@ -6,6 +6,7 @@
 
 #include "cq_ring.h"
 #include "fake_kernel.h"
+#include "rendezvous.h"
 
 namespace {
 
@@ -224,6 +225,54 @@ TEST_F(CqRingTest, NoWakeUpIsLost)
 	kernel.join();
 	EXPECT_LE(events.load(), arms);
 	EXPECT_GT(next, 0u);
+}
+
+/*
+ * Rule C2, CASES 8 as a litmus test of the barriers: one side arms and looks, the other publishes and decides, at the same
+ * moment.  Never does the one see nothing and the other see no arm.  Before it arms, the one writes what the other has in
+ * its cache: so that without a barrier the arm stays in the store buffer for long.
+ */
+TEST_F(CqRingTest, Cases8_EitherSideSeesTheOther)
+{
+	const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+	struct alignas(64) Line {
+		std::atomic<uint64_t> word = 0;
+	} lines[16];
+	Rendezvous rendezvous(2);
+	std::atomic_bool stop = false;
+	bool fired = false;
+	uint64_t rounds = 0, blind = 0;
+
+	auto spin = [](uint32_t n) {
+		while (n--)
+			std::atomic_signal_fence(std::memory_order_seq_cst);
+	};
+	std::jthread kernel([&] {
+		for (uint32_t round = 0;; round++) {
+			rendezvous.meet();
+			if (stop)
+				return;
+			spin(round % 61);
+			fired = publish(1);
+			for (Line &line : lines)
+				line.word.store(round, std::memory_order_relaxed);
+			rendezvous.meet();
+		}
+	});
+	for (; std::chrono::steady_clock::now() < end; rounds++) {
+		rendezvous.meet();
+		spin(uint32_t(rounds % 127));
+		for (Line &line : lines)
+			line.word.store(rounds, std::memory_order_relaxed);
+		cq_.arm(false);
+		const bool empty = cq_.looks_empty();
+		rendezvous.meet();
+		blind += empty && !fired;
+		EXPECT_EQ(poll(), 1);
+	}
+	stop = true;
+	rendezvous.meet();
+	EXPECT_EQ(blind, 0u) << "of " << rounds << " rounds";
 }
 
 /* ----------------------------------------------------------- removal -- */
