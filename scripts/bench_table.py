@@ -28,6 +28,7 @@ TESTS = {
     "write_lat_poll": ("RDMA write, 64 B, latency, polling", True, "shared_memory"),
     "send_lat_poll": ("send, 64 B, latency, polling", True, "shared_memory"),
     "send_lat_event": ("send, 64 B, latency, events", True, "eventfd_processes"),
+    "event_pingpong": ("ping-pong through completion channels", True, "eventfd_pair"),
 }
 LIMITS = {
     "memcpy": "memcpy() in one process",
@@ -35,6 +36,7 @@ LIMITS = {
     "system_call": "getppid(), an empty system call",
     "shared_memory": "ping-pong of two processes that poll shared memory, half a round trip",
     "eventfd_processes": "ping-pong of two processes over eventfds, half a round trip",
+    "eventfd_pair": "ping-pong of the same two processes over eventfds, half a round trip",
     "eventfd_threads": "ping-pong of two threads over eventfds, half a round trip",
 }
 # lane, test, what herald is compared with, least ratio
@@ -47,6 +49,7 @@ GOALS = (
     ("stock", "write_lat_poll", "the better peer", 2),
     ("stock", "send_lat_poll", "the better peer", 2),
     ("stock", "send_lat_event", "the better peer", 2),
+    ("stock", "event_pingpong", "eventfd_pair", 0.5),
     ("uml", "write_bw_1m", "rxe", 10),
     ("uml", "write_bw_1m", "siw", 2),
 )

@@ -34,6 +34,21 @@ run_limits() { # RUN
 	done < <(bench_limits "$(bc <<<"scale=2; $BENCH_SECONDS / 4")")
 }
 
+# The same two processes wake each other through completion channels and through eventfds.
+event_pingpong() { # DEVICE RUN
+	local log=$RESULTS/bench.$1.event_pingpong.$2.log size name value unit
+	run_timed 120 "$log" bench_event_pingpong "bench_$1" "$(bc <<<"scale=2; $BENCH_SECONDS / 2")" 3 || {
+		no_result "$1" event_pingpong "$2" "$(tail -n 1 "$log")"
+		return
+	}
+	while read -r _ size name value unit; do
+		case $name in
+		channel) record device event_pingpong "$size" "$1" "$2" "$value" "$unit" ;;
+		eventfd) record limit event_pingpong 0 eventfd_pair "$2" "$value" "$unit" ;;
+		esac
+	done < <(grep '^event_pingpong' "$log")
+}
+
 record_machine() {
 	printf 'BENCH {"lane": "%s", "kind": "machine", "kernel": "%s", "cpu": "%s", "cpus": %d, "seconds": %s}\n' "$LANE" \
 		"$(uname -r)" "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sed -n 1p)" "$(nproc)" "$BENCH_SECONDS"
@@ -71,6 +86,9 @@ for ((run = 1; run <= BENCH_RUNS; run++)); do
 	for test in "${tests[@]}"; do
 		for device in "${present[@]}"; do measure "$device" "$test" "$run"; done
 	done
+	case " ${tests[*]} " in
+	*send_lat_event*) for device in "${present[@]}"; do event_pingpong "$device" "$run"; done ;;
+	esac
 	run_limits "$run"
 done
 for device in "${present[@]}"; do check "del_$device" 30 link_del "bench_$device"; done
