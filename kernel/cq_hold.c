@@ -88,6 +88,25 @@ static u32 release(struct herald_cq *cq, u32 n, struct herald_deferred *d)
 	return n;
 }
 
+#define RELEASE_CHUNK	64	/* that many with interrupts off */
+
+/* Release @n of those that are held, or as many as there are.  Context: any; no herald lock held. */
+static u32 release_in_chunks(struct herald_cq *cq, u32 n)
+{
+	HERALD_DEFERRED(d);
+	u32 done = 0, some;
+	unsigned long flags;
+
+	do {
+		spin_lock_irqsave(&cq->lock, flags);
+		some = cq->hold->on ? release(cq, min(n - done, (u32)RELEASE_CHUNK), &d) : 0;
+		spin_unlock_irqrestore(&cq->lock, flags);
+		herald_deferred_run(&d);
+		done += some;
+	} while (some == RELEASE_CHUNK);
+	return done;
+}
+
 /* ------------------------------------------------------------- reordering -- */
 
 static bool same_queue(const struct held *a, const struct held *b)
@@ -246,27 +265,26 @@ int herald_cq_reorder(struct herald_cq *cq, u64 seed)
 
 int herald_cq_release(struct herald_cq *cq, enum herald_hold_when when, u32 n)
 {
-	HERALD_DEFERRED(d);
-	int ret = -EINVAL;
+	bool on;
 
 	n = min_t(u32, n, HERALD_MAX_CQE);
 	spin_lock_irq(&cq->lock);
-	if (cq->hold && cq->hold->on) {
-		if (when == HERALD_HOLD_NOW)
-			n = release(cq, n, &d);
-		else
-			cq->hold->due[when] = n;
-		ret = n;
-	}
+	on = cq->hold && cq->hold->on;
+	if (on && when != HERALD_HOLD_NOW)
+		cq->hold->due[when] = n;
 	spin_unlock_irq(&cq->lock);
-	herald_deferred_run(&d);
-	return ret;
+	if (!on)
+		return -EINVAL;
+	return when == HERALD_HOLD_NOW ? release_in_chunks(cq, n) : n;
 }
 
 void herald_cq_resume(struct herald_cq *cq)
 {
 	HERALD_DEFERRED(d);
 
+	/* once there, it stays until the CQ goes */
+	if (READ_ONCE(cq->hold))
+		release_in_chunks(cq, HERALD_MAX_CQE);
 	spin_lock_irq(&cq->lock);
 	if (cq->hold) {
 		herald_hold_flush(cq, &d);
@@ -292,16 +310,15 @@ void herald_cq_extra_events(struct herald_cq *cq, u32 n)
 
 void herald_cq_arming(struct herald_cq *cq, enum herald_hold_when when)
 {
-	HERALD_DEFERRED(d);
 	unsigned long flags;
+	u32 n = 0;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	if (cq->hold && cq->hold->on) {
-		release(cq, cq->hold->due[when], &d);
-		cq->hold->due[when] = 0;
-	}
+	if (cq->hold)
+		swap(n, cq->hold->due[when]);
 	spin_unlock_irqrestore(&cq->lock, flags);
-	herald_deferred_run(&d);
+	if (n)
+		release_in_chunks(cq, n);
 }
 
 void herald_hold_free(struct herald_cq *cq)

@@ -81,6 +81,7 @@ static int do_event(struct herald_cq *cq, u64 n)
 }
 
 #define MAX_NUMBER	1000000u
+#define MAX_EVENTS	1000u		/* each takes memory until it is read */
 
 /* COMMAND CQN [NUMBER]; CQN is what `rdma resource show cq` calls the CQ. */
 static const struct command {
@@ -99,7 +100,7 @@ static const struct command {
 	/* release all, hold and reorder no more */
 	{ "resume", do_resume },
 	/* raise NUMBER completion events that no completion causes */
-	{ "event", do_event, MAX_NUMBER },
+	{ "event", do_event, MAX_EVENTS },
 };
 
 struct request {

@@ -4,7 +4,7 @@
 # Breaks the code on purpose, once for each file of tests/mutations, and sees the tests fail.
 #
 #	scripts/mutate.sh [NAME...]	all of them, or these: c4 is all of c4-...
-#	scripts/mutate.sh --check	only: do they still apply?
+#	scripts/mutate.sh --check	only: do they still apply, and are they in docs/testing.md?
 #
 # Each mutation is a patch with a head: the rule it breaks, what it does, how to run what must notice (`Run: unit FILTER`,
 # `provider-unit FILTER`, or the arguments of run-lane.sh), and a regular expression of the result that must fail. They are
@@ -72,6 +72,10 @@ check_applies() {
 	for patch in "$TOP"/tests/mutations/*.patch; do
 		if ! patch -s -p1 -d "$TOP" --dry-run <"$patch" >/dev/null; then
 			printf '%s does not apply any more: make it fit the code that it breaks\n' "${patch#"$TOP/"}"
+			bad=1
+		fi
+		if ! grep -q "^| $(basename "$patch" .patch) | $(field Rule "$patch") |" "$TOP/docs/testing.md"; then
+			printf '%s is not in the list in docs/testing.md\n' "${patch#"$TOP/"}"
 			bad=1
 		fi
 	done

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include <infiniband/verbs.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,6 +38,17 @@ constexpr int batch = 16; // receives posted at a time
 {
 	std::perror(what);
 	std::_Exit(1);
+}
+
+// Each process keeps to a CPU of its own, so that no run is lucky or unlucky with the scheduler.
+void keep_to_cpu(unsigned int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu % static_cast<unsigned int>(sysconf(_SC_NPROCESSORS_ONLN)), &set);
+	if (sched_setaffinity(0, sizeof(set), &set))
+		die("sched_setaffinity");
 }
 
 template <class T> T *must(T *object, const char *what)
@@ -363,6 +375,7 @@ int main(int argc, char **argv)
 
 	if (pid < 0)
 		die("fork");
+	keep_to_cpu(pid ? 0 : 1);
 	if (pid == 0)
 		child(link, argv[1]);
 

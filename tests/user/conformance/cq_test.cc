@@ -248,6 +248,10 @@ TEST_F(CqTest, Cases12_OverrunKillsTheCqAndItsQps)
 	}
 	for (int i = 0; i < 3; i++)
 		EXPECT_LT(ibv_poll_cq(cq, 1, &wc), 0);
+	/* and so it stays: what is flushed now would find room */
+	writes(p, 1, 100);
+	expect_no_async(dev);
+	EXPECT_LT(ibv_poll_cq(cq, 1, &wc), 0);
 }
 
 /* One overrun, one event, whichever queue and however many QPs keep trying. */

@@ -453,7 +453,7 @@ TEST_F(RaceTest, CommandsThatMakeNoSense)
 		EXPECT_EQ(write_line(file, line), EINVAL) << "'" << line << "'";
 	for (const char *tail : {" 1 2", " x", " -1"})
 		EXPECT_EQ(write_line(file, "release " + cqn + tail), EINVAL) << tail;
-	EXPECT_EQ(write_line(file, "event " + cqn + " 1000001"), EINVAL);
+	EXPECT_EQ(write_line(file, "event " + cqn + " 1001"), EINVAL);
 	EXPECT_EQ(write_line(file, std::string(200, 'x')), EINVAL);
 	EXPECT_EQ(write_line(file, "hold 4294967290"), ENOENT);
 }
