@@ -90,7 +90,7 @@ static u32 release(struct herald_cq *cq, u32 n, struct herald_deferred *d)
 
 #define RELEASE_CHUNK	64	/* that many with interrupts off */
 
-/* Release @n of those that are held, or as many as there are.  Context: any; no herald lock held. */
+/* Release @n of those that are held, or what there is.  Context: any; no herald lock held. */
 static u32 release_in_chunks(struct herald_cq *cq, u32 n)
 {
 	HERALD_DEFERRED(d);
