@@ -21,7 +21,7 @@ check link_on_veth 20 add_and_remove veth0
 check link_add 20 link_add dev0 veth0
 gid=$(ibv_devinfo -d dev0 -v | sed -n 's/^.*GID\[ *\([0-9]*\)\].*::ffff:198.51.100.1.*/\1/p' | sed -n 1p)
 if [ "$DEV_TYPE" != siw ]; then
-	client_server pingpong 20 "ibv_rc_pingpong -d dev0 -g ${gid:-1}" "ibv_rc_pingpong -d dev0 -g ${gid:-1} 127.0.0.1"
+	client_server pingpong 20 "ibv_rc_pingpong -e -d dev0 -g ${gid:-1}" "ibv_rc_pingpong -e -d dev0 -g ${gid:-1} 127.0.0.1"
 fi
 CLIENT_WAIT=wait_cm_listen PORT=18516 client_server rdma_cm 20 \
 	"ib_send_lat -R -d dev0 -p 18516 -n 100" "ib_send_lat -R -d dev0 -p 18516 -n 100 198.51.100.1"
