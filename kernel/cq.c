@@ -448,13 +448,15 @@ err_count:
 }
 
 /*
+ * The first half of destroying, by itself if the core has work of its own to
+ * wait for between the two (ib_free_cq), which no handler may start again:
+ *
  * 1. Nobody looks at it, or holds or releases its completions, any more.
  * 2. No event is noted from now on, and those that are due are dropped.
  * 3. An overrun's consequences, which walk the QPs' lists, are over.
  * 4. No timer and no handler runs, and none will.
- * 5. The ring goes.
  */
-int herald_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+int herald_pre_destroy_cq(struct ib_cq *ibcq)
 {
 	struct herald_cq *cq = to_hcq(ibcq);
 	unsigned long flags;
@@ -471,7 +473,15 @@ int herald_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	herald_hold_free(cq);
 	herald_notify_flush(cq);
 	herald_event_source_flush(&cq->events);
+	return 0;
+}
 
+/* The ring goes.  Twice is not too often: see herald_pre_destroy_cq(). */
+int herald_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
+{
+	struct herald_cq *cq = to_hcq(ibcq);
+
+	herald_pre_destroy_cq(ibcq);
 	herald_shm_free(cq->shm);
 	mutex_destroy(&cq->resize_mutex);
 	atomic_dec(&cq->dev->num_cq);

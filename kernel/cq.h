@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Completion queues.  Only cq.c touches a CQ ring. */
+/* Completion queues.  Only cq.c and cq_resize.c touch a CQ ring. */
 #ifndef HERALD_CQ_H
 #define HERALD_CQ_H
 
@@ -262,6 +262,7 @@ struct sk_buff;
 int herald_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
 int herald_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		     struct uverbs_attr_bundle *attrs);
+int herald_pre_destroy_cq(struct ib_cq *ibcq);
 int herald_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int herald_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata);
 int herald_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc);

@@ -99,7 +99,8 @@ static u32 release_in_chunks(struct herald_cq *cq, u32 n)
 
 	do {
 		spin_lock_irqsave(&cq->lock, flags);
-		some = cq->hold->on ? release(cq, min(n - done, (u32)RELEASE_CHUNK), &d) : 0;
+		some = cq->hold && cq->hold->on ?
+			       release(cq, min(n - done, (u32)RELEASE_CHUNK), &d) : 0;
 		spin_unlock_irqrestore(&cq->lock, flags);
 		herald_deferred_run(&d);
 		done += some;
@@ -163,7 +164,7 @@ static enum hrtimer_restart reorder_timer(struct hrtimer *timer)
 	unsigned long flags;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	if (hold->reorder)
+	if (cq->hold == hold && hold->reorder)
 		herald_hold_flush(cq, &d);
 	spin_unlock_irqrestore(&cq->lock, flags);
 	herald_deferred_run(&d);
@@ -204,6 +205,10 @@ bool herald_hold_cqe(struct herald_cq *cq, const struct herald_cqe *cqe, bool so
 	h->index = ref ? ref->index : NULL;
 	list_add_tail(&h->node, &hold->list);
 	herald_cq_write_ref(ref, true, cq->producer + hold->n++);
+	if (hold->n > HERALD_MAX_HELD) {
+		herald_count(cq->dev, HERALD_CTR_cq_hold_failed);
+		release_first(cq, d);
+	}
 	if (hold->reorder) {
 		reorder_some(cq, d);
 		hrtimer_start(&hold->timer, ns_to_ktime(REORDER_NS), HRTIMER_MODE_REL_SOFT);
@@ -282,9 +287,7 @@ void herald_cq_resume(struct herald_cq *cq)
 {
 	HERALD_DEFERRED(d);
 
-	/* once there, it stays until the CQ goes */
-	if (READ_ONCE(cq->hold))
-		release_in_chunks(cq, HERALD_MAX_CQE);
+	release_in_chunks(cq, HERALD_MAX_CQE);
 	spin_lock_irq(&cq->lock);
 	if (cq->hold) {
 		herald_hold_flush(cq, &d);
@@ -323,9 +326,13 @@ void herald_cq_arming(struct herald_cq *cq, enum herald_hold_when when)
 
 void herald_hold_free(struct herald_cq *cq)
 {
-	struct herald_cq_hold *hold = cq->hold;
+	struct herald_cq_hold *hold;
 	struct held *h, *next;
 
+	spin_lock_irq(&cq->lock);
+	hold = cq->hold;
+	cq->hold = NULL;
+	spin_unlock_irq(&cq->lock);
 	if (!hold)
 		return;
 	hrtimer_cancel(&hold->timer);

@@ -14,6 +14,9 @@ struct herald_cqe;
 struct herald_deferred;
 struct herald_sq_backref;
 
+/* Completions that are held at most; the oldest are released beyond that. */
+#define HERALD_MAX_HELD	4096
+
 /* Completions that reordering keeps back at most. */
 #define HERALD_REORDER_WINDOW	8
 
@@ -36,7 +39,8 @@ int herald_cq_hold(struct herald_cq *cq);
 
 /**
  * herald_cq_reorder - let completions of different queues overtake each other
- * @seed: the same seed and the same sequence of completions give the same order
+ * @seed: the same seed and the same sequence of completions give the same
+ *	order, unless pauses in between let some go early
  *
  * Those of one work queue stay in order.  None is kept back longer than a
  * millisecond after the last one came.

@@ -54,8 +54,8 @@ void herald_cqs_remove(struct herald_cq *cq)
 	if (!cq->id)
 		return;
 	mutex_lock(&cq->dev->cqs_mutex);
-	xa_erase(&cq->dev->cqs, cq->id);
-	count_process(cq);
+	if (xa_erase(&cq->dev->cqs, cq->id))
+		count_process(cq);
 	mutex_unlock(&cq->dev->cqs_mutex);
 }
 

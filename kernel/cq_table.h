@@ -25,7 +25,7 @@ void herald_cqs_remove(struct herald_cq *cq);
  *
  * Stops when it returns something else than 0.
  * Return: what the last call returned, or 0.
- * Context: may sleep; a CQ is neither made nor destroyed meanwhile.
+ * Context: may sleep; no CQ is destroyed meanwhile.
  */
 int herald_cqs_each(struct herald_dev *dev, int (*fn)(struct herald_cq *cq, void *arg), void *arg);
 

@@ -177,10 +177,12 @@ static int source_pop(struct herald_event_source *src)
 }
 
 /* An asynchronous event comes after the completions that came before it. */
-static void settle(struct herald_cq *cq)
+static void settle(const struct herald_qp *qp)
 {
-	if (unlikely(READ_ONCE(cq->hold)))
-		herald_hold_settle(cq);
+	if (unlikely(READ_ONCE(qp->scq->hold)))
+		herald_hold_settle(qp->scq);
+	if (unlikely(READ_ONCE(qp->rcq->hold)))
+		herald_hold_settle(qp->rcq);
 }
 
 static void source_run(struct herald_event_source *src)
@@ -189,12 +191,11 @@ static void source_run(struct herald_event_source *src)
 	int type;
 
 	lockdep_assert_not_held(&src->lock);
-	if (qp) {
-		settle(qp->scq);
-		settle(qp->rcq);
-	}
-	while ((type = source_pop(src)) >= 0)
+	while ((type = source_pop(src)) >= 0) {
+		if (qp)
+			settle(qp);
 		source_deliver(src, type);
+	}
 	smp_mb();	/* against the waiter's check, see wake_up_var() */
 	wake_up_var(&src->claimed);
 	if (qp)

@@ -5,12 +5,14 @@
 #include "moderate.h"
 #include "notify.h"
 
+static ktime_t deadline(const struct herald_moderation *m)
+{
+	return ktime_add_us(m->since, m->period);
+}
+
 static void start_timer(struct herald_moderation *m)
 {
-	ktime_t period = ns_to_ktime((u64)m->period * NSEC_PER_USEC);
-
-	m->deadline = ktime_add(ktime_get(), period);
-	hrtimer_start(&m->timer, period, HRTIMER_MODE_REL_SOFT);
+	hrtimer_start(&m->timer, deadline(m), HRTIMER_MODE_ABS_SOFT);
 }
 
 void herald_moderate_event(struct herald_cq *cq, struct herald_deferred *d)
@@ -25,6 +27,7 @@ void herald_moderate_event(struct herald_cq *cq, struct herald_deferred *d)
 	if (cq->closing || m->waiting++)
 		return;
 	m->added = 0;
+	m->since = ktime_get();
 	start_timer(m);
 }
 
@@ -46,7 +49,7 @@ static enum hrtimer_restart period_over(struct hrtimer *timer)
 	unsigned long flags;
 
 	spin_lock_irqsave(&cq->lock, flags);
-	if (m->waiting && ktime_compare(ktime_get(), m->deadline) >= 0)
+	if (m->waiting && ktime_compare(ktime_get(), deadline(m)) >= 0)
 		herald_moderation_release(cq, &d);
 	spin_unlock_irqrestore(&cq->lock, flags);
 	herald_deferred_run(&d);
@@ -55,7 +58,7 @@ static enum hrtimer_restart period_over(struct hrtimer *timer)
 
 void herald_moderation_init(struct herald_cq *cq)
 {
-	hrtimer_setup(&cq->moderation.timer, period_over, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
+	hrtimer_setup(&cq->moderation.timer, period_over, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 }
 
 void herald_moderation_stop(struct herald_cq *cq)

@@ -21,7 +21,7 @@ struct herald_deferred;
  * @period: microseconds after the first of them; 0: there is no moderation
  * @waiting: events that wait
  * @added: CQEs since the first of them was decided
- * @deadline: when they go at the latest
+ * @since: when the first of them was decided
  * @timer: runs while events wait
  */
 struct herald_moderation {
@@ -29,7 +29,7 @@ struct herald_moderation {
 	u16 period;
 	u32 waiting;
 	u32 added;
-	ktime_t deadline;
+	ktime_t since;
 	struct hrtimer timer;
 };
 
@@ -58,8 +58,8 @@ void herald_moderation_stop(struct herald_cq *cq);
  * @period: microseconds; 0 for no moderation
  *
  * Return: -EINVAL if a count is given without a period: fewer CQEs than that
- * would wait for ever.  Else 0; events that wait go by the new values, counted
- * from where they are, with a new period.
+ * would wait for ever.  Else 0; events that wait go by the new values, both
+ * counted from the first of them.
  * Context: any; no herald lock held.
  */
 int herald_modify_cq(struct ib_cq *ibcq, u16 count, u16 period);

@@ -49,7 +49,6 @@ void herald_notify_defer(struct herald_cq *cq, struct herald_deferred *d)
 	lockdep_assert_held(&cq->lock);
 	if (cq->closing)
 		return;
-	herald_count(cq->dev, HERALD_CTR_cq_events);
 	cq->events_due++;
 	if (cq->claimed)
 		return;
@@ -89,10 +88,13 @@ static bool notify_next_event(struct herald_cq *cq)
 	return due;
 }
 
-/* Go on in the work item, which keeps the claim. */
+/*
+ * Go on in the work item, which keeps the claim.  A CPU that has gone would
+ * never run it.  Bottom halves are off.
+ */
 static void notify_queue(struct herald_cq *cq)
 {
-	if (cq->user)
+	if (cq->user || !cpu_online(cq->cpu))
 		queue_work(herald_wq, &cq->notify_work);
 	else
 		queue_work_on(cq->cpu, system_bh_wq, &cq->notify_work);

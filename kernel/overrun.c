@@ -63,6 +63,7 @@ static void fail_qps(struct herald_cq *cq, int which, struct herald_deferred *d)
 			herald_qp_fatal(batch[i], d);
 			herald_qp_put(batch[i]);
 		}
+		cond_resched();
 		spin_lock_irqsave(&cq->qps_lock, flags);
 	}
 	list_del(&cursor);

@@ -90,6 +90,7 @@ const struct ib_device_ops herald_dev_ops = {
 	.destroy_ah = herald_destroy_ah,
 
 	.create_cq = herald_create_cq,
+	.pre_destroy_cq = herald_pre_destroy_cq,
 	.destroy_cq = herald_destroy_cq,
 	.modify_cq = herald_modify_cq,
 	.fill_res_cq_entry = herald_fill_res_cq_entry,

@@ -51,7 +51,7 @@ try() { # PATCH
 	caught=$(field Caught-by "$patch")
 	read -r -a args <<<"$(field Run "$patch")"
 	copy_tree
-	if ! patch -s -p1 -d "$mutant" <"$patch" >"$log" 2>&1; then
+	if ! patch -s -p1 --fuzz=0 -d "$mutant" <"$patch" >"$log" 2>&1; then
 		printf 'FAIL %s: does not apply (log: %s)\n' "$name" "${log#"$TOP/"}"
 		return 1
 	fi
@@ -70,7 +70,7 @@ try() { # PATCH
 check_applies() {
 	local patch bad=0
 	for patch in "$TOP"/tests/mutations/*.patch; do
-		if ! patch -s -p1 -d "$TOP" --dry-run <"$patch" >/dev/null; then
+		if ! patch -s -p1 --fuzz=0 -d "$TOP" --dry-run <"$patch" >/dev/null; then
 			printf '%s does not apply any more: make it fit the code that it breaks\n' "${patch#"$TOP/"}"
 			bad=1
 		fi
@@ -100,8 +100,10 @@ fi
 passed=0 failed=0
 mapfile -t patches < <(chosen "$@")
 [ ${#patches[@]} -gt 0 ] || die "no such mutation"
+: >"$BUILD/results/mutations.txt"
 for patch in "${patches[@]}"; do
-	if try "$patch"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
-done > >(tee "$BUILD/results/mutations.txt")
+	if line=$(try "$patch"); then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+	printf '%s\n' "$line" | tee -a "$BUILD/results/mutations.txt"
+done
 printf '%d passed, %d failed, 0 skipped\n' "$passed" "$failed"
 [ "$failed" = 0 ]

@@ -20,7 +20,7 @@ packages=(mmdebstrap debian-archive-keyring rsync util-linux)
 	# the host lane
 	cmake ninja-build pkg-config shellcheck libgtest-dev libgmock-dev sparse clang-format-19 clang-tidy-19 spin
 	# what the scripts themselves call
-	procps psmisc
+	procps psmisc patch
 )
 
 apt_install "${packages[@]}"

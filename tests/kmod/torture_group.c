@@ -95,18 +95,21 @@ static int create_pair(struct torture_pair *pair, struct rnd_state *rnd)
 	if (rc)
 		return rc;
 	rc = create_qp(&pair->end[1]);
-	if (rc) {
-		ib_destroy_qp(pair->end[0].qp);
-		return rc;
-	}
+	if (rc)
+		goto err_first;
 	rc = connect_qps(torture.dev, pair->end[0].qp, pair->end[1].qp, QP_TIMEOUT);
-	if (rc) {
-		ib_destroy_qp(pair->end[0].qp);
-		ib_destroy_qp(pair->end[1].qp);
-		return rc;
-	}
+	if (rc)
+		goto err_second;
 	release_queues(pair);
 	return 0;
+
+err_second:
+	ib_destroy_qp(pair->end[1].qp);
+	pair->end[1].qp = NULL;
+err_first:
+	ib_destroy_qp(pair->end[0].qp);
+	pair->end[0].qp = NULL;
+	return rc;
 }
 
 /* ------------------------------------------------------------- killing -- */

@@ -190,7 +190,7 @@ inline fire()
 	// kernel/moderate.c: herald_moderate_event(): if (likely(!m->period)) { herald_notify_defer(cq, d);
 #ifdef MODERATE
 	// kernel/moderate.c: herald_moderate_event(): if (cq->closing || m->waiting++) return;
-	// kernel/moderate.c: herald_moderate_event(): m->added = 0; start_timer(m);
+	// kernel/moderate.c: herald_moderate_event(): m->added = 0; m->since = ktime_get(); start_timer(m);
 	if
 	:: closing
 	:: else ->
@@ -478,16 +478,16 @@ active proctype Consumer()
 	od;
 
 	skip;
-	// kernel/cq.c: herald_destroy_cq(): cq->closing = true;
+	// kernel/cq.c: herald_pre_destroy_cq(): cq->closing = true;
 	d_step { closing = true; armed = false };
 #ifdef MODERATE
 #ifndef MUTANT_NO_TIMER_STOP
-	// kernel/cq.c: herald_destroy_cq(): herald_moderation_stop(cq);
+	// kernel/cq.c: herald_pre_destroy_cq(): herald_moderation_stop(cq);
 	// kernel/moderate.c: herald_moderation_stop(): hrtimer_cancel(&cq->moderation.timer);
 	atomic { !timer_running -> timer_on = false };
 #endif
 #endif
-	// kernel/cq.c: herald_destroy_cq(): herald_notify_flush(cq);
+	// kernel/cq.c: herald_pre_destroy_cq(): herald_notify_flush(cq);
 #ifndef MUTANT_NO_WAIT
 	// kernel/notify.c: herald_notify_flush(): wait_var_event(&cq->claimed, notify_is_over(cq));
 	do

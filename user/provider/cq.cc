@@ -152,9 +152,9 @@ int herald_req_notify_cq(struct ibv_cq *handle, int solicited_only) noexcept
 void herald_cq_event(struct ibv_cq *handle) noexcept
 {
 	Cq &cq = Cq::of(handle);
-	const uint32_t read = cq.events_read.fetch_add(1, std::memory_order_relaxed) + 1;
 
-	cq.ring.account(read, load_relaxed(handle->comp_events_completed));
+	cq.events_read.fetch_add(1, std::memory_order_relaxed);
+	cq.ring.account(cq.events_read.load(std::memory_order_relaxed), load_relaxed(handle->comp_events_completed));
 }
 
 /* ------------------------------------------------------------- removal -- */

@@ -2,6 +2,7 @@
 /* What the owner of a lock never sees: taking it from others. */
 #include "lock.h"
 
+#include <cerrno>
 #include <cstdlib>
 
 #include <linux/membarrier.h>
@@ -35,16 +36,19 @@ void herald_locks_init() noexcept
 
 /*
  * A full barrier in every thread of the process.  It was registered, so it
- * works, unless a system call filter that came later forbids it: then there is
- * no safe way on, and to go on unsafely would be worse than to stop.
+ * works once there is memory for it, unless a system call filter that came
+ * later forbids it: then there is no safe way on, and to go on unsafely would
+ * be worse than to stop.
  */
 static void barrier_in_all_threads() noexcept
 {
-	static constexpr char complaint[] = "libherald: membarrier(2) is forbidden since the device was opened: allow "
-					    "it, or set HERALD_SINGLE_THREADED=1\n";
+	static constexpr char complaint[] = "libherald: membarrier(2) worked when the device was opened and fails now: "
+					    "allow it, or forbid it before the device is opened\n";
 
-	if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
-		return;
+	do {
+		if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+			return;
+	} while (errno == ENOMEM);
 	(void)!write(STDERR_FILENO, complaint, sizeof(complaint) - 1);
 	abort();
 }

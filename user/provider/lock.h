@@ -71,6 +71,9 @@ private:
 
 		if (owner->thread.load(std::memory_order_relaxed) != __builtin_thread_pointer())
 			return false;
+		/* locked already, and perhaps to be unlocked by another thread: wait like anybody */
+		if (owner->inside.load(std::memory_order_relaxed)) [[unlikely]]
+			return false;
 		owner->inside.store(1, std::memory_order_relaxed);
 		std::atomic_signal_fence(std::memory_order_seq_cst);
 		if (owner_.load(std::memory_order_relaxed) == owner) [[likely]]

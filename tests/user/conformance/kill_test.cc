@@ -332,7 +332,7 @@ TEST_F(PeerTest, Cases30_LinkDownWhileWeWait)
 	Path path;
 
 	o.channel = channel;
-	path.timeout = 14;
+	path.timeout = 18; /* 1 s each time: longer than it takes to bring the link down */
 	path.retry_cnt = 7;
 	Pair p = make_pair(o, path);
 	modify(p.b, IBV_QPS_RESET);
@@ -341,6 +341,7 @@ TEST_F(PeerTest, Cases30_LinkDownWhileWeWait)
 	{
 		auto link = std::make_unique<LinkDown>(dev);
 
+		expect_no_event(channel, Millis(0));
 		expect_event(channel, p.a.scq);
 		expect_wc(p.a.scq, IBV_WC_RETRY_EXC_ERR, 1);
 		/* the QP's own end flushes as always */

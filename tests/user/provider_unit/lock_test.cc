@@ -134,6 +134,24 @@ TEST_F(LockTest, HeldByTheOwnerIsHeld)
 	EXPECT_TRUE(inside);
 }
 
+/* Who holds it must not get in again; another thread may let go, as in a program that ends a poll there. */
+TEST_F(LockTest, TheOwnerWaitsForItselfToo)
+{
+	Protected object;
+	std::atomic_bool unlocked = false;
+
+	object.add();
+	object.lock.lock();
+	std::jthread other([&] {
+		std::this_thread::sleep_for(std::chrono::milliseconds(50));
+		unlocked = true;
+		object.lock.unlock();
+	});
+	object.lock.lock();
+	EXPECT_TRUE(unlocked);
+	object.lock.unlock();
+}
+
 TEST_F(LockTest, AloneNeedsNone)
 {
 	Lock lock(true);
