@@ -57,6 +57,7 @@ void herald_cqs_remove(struct herald_cq *cq)
 	if (xa_erase(&cq->dev->cqs, cq->id))
 		count_process(cq);
 	mutex_unlock(&cq->dev->cqs_mutex);
+	cq->id = 0;	/* another CQ may have it now */
 }
 
 int herald_cqs_each(struct herald_dev *dev, int (*fn)(struct herald_cq *cq, void *arg), void *arg)

@@ -19,7 +19,7 @@
 
 #include "cq_table.h"
 #include "device.h"
-#include "doorbell.h"
+#include "ioctl.h"
 #include "event.h"
 #include "fault.h"
 #include "mr.h"

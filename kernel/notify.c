@@ -6,11 +6,16 @@
  * to find the CQ unclaimed claims it and delivers when it holds no lock any
  * more; what becomes due meanwhile is delivered by the same context, so that a
  * handler is never entered twice at once for one CQ and events keep their order.
+ *
+ * A kernel consumer may hold a lock of its own, which its handler takes, while
+ * it calls a verb: so its handler is never called from there, but from a bottom
+ * half on the CPU of the CQ's completion vector.  A process's is the core's,
+ * which takes locks of its own only, and is called in place.
  */
 #include <linux/bottom_half.h>
 #include <linux/cpumask.h>
 #include <linux/irqflags.h>
-#include <linux/percpu.h>
+#include <linux/smp.h>
 #include <linux/wait_bit.h>
 #include <linux/workqueue.h>
 
@@ -21,27 +26,11 @@
 /* Events that one context delivers for one CQ before the work item takes over. */
 #define NOTIFY_BUDGET	64
 
-/*
- * Handlers never nest.  A handler may post, and so complete work on other CQs:
- * those are left on this list for whoever called the handler.
- */
-struct notify_cpu {
-	bool in_handler;
-	struct herald_cq *first, *last;
-};
-
-static DEFINE_PER_CPU(struct notify_cpu, notify_cpu);
-
 unsigned int herald_vector_cpu(u32 vector)
 {
 	unsigned int cpu = cpumask_nth(vector, cpu_online_mask);
 
 	return cpu < nr_cpu_ids ? cpu : cpumask_first(cpu_online_mask);
-}
-
-bool herald_in_handler(void)
-{
-	return this_cpu_read(notify_cpu.in_handler);
 }
 
 void herald_notify_defer(struct herald_cq *cq, struct herald_deferred *d)
@@ -89,15 +78,17 @@ static bool notify_next_event(struct herald_cq *cq)
 }
 
 /*
- * Go on in the work item, which keeps the claim.  A CPU that has gone would
+ * Have the work item deliver; it keeps the claim.  A CPU that has gone would
  * never run it.  Bottom halves are off.
  */
 static void notify_queue(struct herald_cq *cq)
 {
-	if (cq->user || !cpu_online(cq->cpu))
+	unsigned int cpu = cpu_online(cq->cpu) ? cq->cpu : smp_processor_id();
+
+	if (cq->user)
 		queue_work(herald_wq, &cq->notify_work);
 	else
-		queue_work_on(cq->cpu, system_bh_wq, &cq->notify_work);
+		queue_work_on(cpu, system_bh_wq, &cq->notify_work);
 }
 
 static void notify_deliver(struct herald_cq *cq)
@@ -113,53 +104,6 @@ static void notify_deliver(struct herald_cq *cq)
 	notify_queue(cq);
 }
 
-/* A CPU that has gone cannot run anything: then any will do.  Bottom halves are off. */
-static bool notify_belongs_here(const struct herald_cq *cq)
-{
-	return cq->user || cq->cpu == smp_processor_id() || !cpu_online(cq->cpu);
-}
-
-/* Become the context that calls handlers on this CPU, or leave @cq to the one that does. */
-static bool notify_enter(struct herald_cq *cq)
-{
-	struct notify_cpu *cpu;
-	unsigned long flags;
-	bool nested;
-
-	local_irq_save(flags);
-	cpu = this_cpu_ptr(&notify_cpu);
-	nested = cpu->in_handler;
-	if (nested) {
-		cq->notify_next = NULL;
-		if (cpu->first)
-			cpu->last->notify_next = cq;
-		else
-			cpu->first = cq;
-		cpu->last = cq;
-	}
-	cpu->in_handler = true;
-	local_irq_restore(flags);
-	return !nested;
-}
-
-/* The next CQ that was left to us; if there is none, we are out of it. */
-static struct herald_cq *notify_leave(void)
-{
-	struct notify_cpu *cpu;
-	struct herald_cq *cq;
-	unsigned long flags;
-
-	local_irq_save(flags);
-	cpu = this_cpu_ptr(&notify_cpu);
-	cq = cpu->first;
-	if (cq)
-		cpu->first = cq->notify_next;
-	else
-		cpu->in_handler = false;
-	local_irq_restore(flags);
-	return cq;
-}
-
 void herald_notify_run(struct herald_cq *cq)
 {
 	/* with interrupts off, bottom halves are too, and must not be "enabled" */
@@ -168,21 +112,19 @@ void herald_notify_run(struct herald_cq *cq)
 	lockdep_assert_not_held(&cq->lock);
 	if (bh)
 		local_bh_disable();
-	if (!notify_belongs_here(cq)) {
+	if (cq->user)
+		notify_deliver(cq);
+	else
 		notify_queue(cq);
-	} else if (notify_enter(cq)) {
-		do {
-			notify_deliver(cq);
-			cq = notify_leave();
-		} while (cq);
-	}
 	if (bh)
 		local_bh_enable();
 }
 
 static void notify_work(struct work_struct *work)
 {
-	herald_notify_run(container_of(work, struct herald_cq, notify_work));
+	local_bh_disable();
+	notify_deliver(container_of(work, struct herald_cq, notify_work));
+	local_bh_enable();
 }
 
 void herald_notify_init(struct herald_cq *cq)

@@ -66,21 +66,17 @@ unsigned int herald_vector_cpu(u32 vector);
 void herald_notify_defer(struct herald_cq *cq, struct herald_deferred *d);
 
 /*
- * Deliver the completion events of a CQ that this context has claimed: calls
- * comp_handler once per event, never concurrently with itself for one CQ, with
- * bottom halves disabled.  A kernel consumer's handler runs on the CPU of the
- * CQ's completion vector, in a bottom half if that is another one.  A process
- * is woken from here: which CPU its threads run on is its own affair.
- * Inside a handler on this CPU it only leaves the CQ to the context that called
- * that handler, so handlers never nest.
+ * Deliver the completion events of a CQ that this context has claimed, or have
+ * them delivered: comp_handler is called once per event, never concurrently with
+ * itself for one CQ, with bottom halves disabled.  A kernel consumer's handler
+ * runs in a bottom half on the CPU of the CQ's completion vector, and never on
+ * the call chain of a verb.  A process is woken from here: which CPU its threads
+ * run on is its own affair.
  * Context: any; no herald lock held.
  */
 void herald_notify_run(struct herald_cq *cq);
 
 void herald_notify_init(struct herald_cq *cq);
-
-/* Is this CPU inside a comp_handler called by herald_notify_run?  Context: any. */
-bool herald_in_handler(void);
 
 /*
  * Wait for running handlers and drop undelivered events; cq->closing is set

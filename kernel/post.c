@@ -10,7 +10,7 @@
 #include <linux/workqueue.h>
 
 #include "device.h"
-#include "doorbell.h"
+#include "ioctl.h"
 #include "notify.h"
 #include "qp.h"
 #include "requester.h"
@@ -21,7 +21,7 @@
 
 bool herald_may_run_here(void)
 {
-	return in_task() && !softirq_count() && !irqs_disabled() && !herald_in_handler();
+	return in_task() && !softirq_count() && !irqs_disabled();
 }
 
 void herald_qp_kick_requester(struct herald_qp *qp)

@@ -96,6 +96,7 @@ int krping_test_one_handler(struct ib_device *dev);
 int krping_test_feeding(struct ib_device *dev);
 int krping_test_vectors(struct ib_device *dev);
 int krping_test_moderation(struct ib_device *dev);
+int krping_test_call_chain(struct ib_device *dev);
 
 #define krping_fail(fmt, ...) \
 	({									\

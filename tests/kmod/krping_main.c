@@ -38,6 +38,7 @@ static const struct {
 	{ "cases3_feeding", krping_test_feeding },
 	{ "vectors", krping_test_vectors },
 	{ "moderation", krping_test_moderation },
+	{ "call_chain", krping_test_call_chain },
 };
 
 #define TESTS	(KRPING_POLLS * ARRAY_SIZE(data_tests) + ARRAY_SIZE(notify_tests))

@@ -4,109 +4,9 @@
 #include <linux/kthread.h>
 #include <linux/slab.h>
 
-#include "krping.h"
+#include "krping_counted.h"
 
 #define MISSED	(IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS)
-
-/* A CQ whose handler only counts, with one pair of QPs on it. */
-struct counted {
-	struct krping_rig rig;
-	atomic_t events;
-};
-
-static void count_event(struct ib_cq *cq, void *context)
-{
-	struct counted *c = context;
-
-	atomic_inc(&c->events);
-}
-
-static int counted_init(struct counted *c, struct ib_device *dev)
-{
-	struct ib_cq_init_attr attr = { .cqe = 64 };
-	int rc;
-
-	memset(c, 0, sizeof(*c));
-	c->rig.dev = dev;
-	c->rig.poll = KRPING_RAW;
-	c->rig.pd = ib_alloc_pd(dev, 0);
-	if (IS_ERR(c->rig.pd))
-		return PTR_ERR(c->rig.pd);
-	c->rig.cq = ib_create_cq(dev, count_event, NULL, c, &attr);
-	rc = PTR_ERR_OR_ZERO(c->rig.cq);
-	if (rc) {
-		ib_dealloc_pd(c->rig.pd);
-		return rc;
-	}
-	rc = krping_connect(&c->rig, c->rig.end);
-	if (rc) {
-		ib_destroy_cq(c->rig.cq);
-		ib_dealloc_pd(c->rig.pd);
-	}
-	return rc;
-}
-
-/* One message; its two completions are left in the CQ. */
-static int counted_message(struct counted *c, bool solicited, struct krping_wait *w)
-{
-	struct krping_end *a = &c->rig.end[0];
-	struct ib_sge sge = { .addr = a->dma, .length = 8, .lkey = c->rig.pd->local_dma_lkey };
-	struct ib_send_wr wr = {
-		.wr_cqe = &w[0].cqe, .sg_list = &sge, .num_sge = 1, .opcode = IB_WR_SEND,
-		.send_flags = IB_SEND_SIGNALED | (solicited ? IB_SEND_SOLICITED : 0),
-	};
-
-	krping_wait_init(&w[0]);
-	krping_wait_init(&w[1]);
-	return krping_post_recv(&c->rig, &c->rig.end[1], 0, 64, &w[1]) ?:
-	       ib_post_send(a->qp, &wr, NULL);
-}
-
-static int counted_poll(struct counted *c, int n)
-{
-	unsigned long end = jiffies + 60 * HZ;
-	struct ib_wc wc;
-
-	while (n) {
-		int got = ib_poll_cq(c->rig.cq, 1, &wc);
-
-		if (got < 0)
-			return got;
-		n -= got;
-		if (!got && time_after(jiffies, end))
-			return -ETIMEDOUT;
-		cond_resched();
-	}
-	return 0;
-}
-
-static int counted_wait(struct counted *c, int events)
-{
-	unsigned long end = jiffies + 60 * HZ;
-
-	while (atomic_read(&c->events) < events) {
-		if (time_after(jiffies, end))
-			return -ETIMEDOUT;
-		cond_resched();
-	}
-	return atomic_read(&c->events) == events ? 0 : -EINVAL;
-}
-
-static int with_counted(struct ib_device *dev, int (*test)(struct counted *c))
-{
-	struct counted *c = kzalloc(sizeof(*c), GFP_KERNEL);
-	int rc;
-
-	if (!c)
-		return -ENOMEM;
-	rc = counted_init(c, dev);
-	if (!rc) {
-		rc = test(c);
-		krping_rig_exit(&c->rig);
-	}
-	kfree(c);
-	return rc;
-}
 
 /* C3, CASES 24: 1 exactly when completions are there, 0 otherwise and without the flag. */
 static int missed_events(struct counted *c)
@@ -140,7 +40,7 @@ static int missed_events(struct counted *c)
 
 int krping_test_missed_events(struct ib_device *dev)
 {
-	return with_counted(dev, missed_events);
+	return with_counted(dev, 0, missed_events);
 }
 
 /* C5: exactly one of the two kinds. */
@@ -156,7 +56,7 @@ static int notify_flags(struct counted *c)
 
 int krping_test_notify_flags(struct ib_device *dev)
 {
-	return with_counted(dev, notify_flags);
+	return with_counted(dev, 0, notify_flags);
 }
 
 /* C4 and C5: a solicited arm; and NEXT_COMP, which a solicited arm does not weaken. */
@@ -182,7 +82,7 @@ static int solicited(struct counted *c)
 
 int krping_test_solicited(struct ib_device *dev)
 {
-	return with_counted(dev, solicited);
+	return with_counted(dev, 0, solicited);
 }
 
 /* ---------------------------------------------------- many QPs, one CQ -- */

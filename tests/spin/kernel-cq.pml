@@ -380,8 +380,8 @@ active [2] proctype Producer()
 		i++;
 		if
 		:: mine -> mine = false; notify_deliver()
-		// kernel/notify.c: herald_notify_run(): if (!notify_belongs_here(cq)) {
-		// kernel/notify.c: herald_notify_run(): notify_queue(cq);
+		// kernel/notify.c: herald_notify_run(): if (cq->user) notify_deliver(cq);
+		// kernel/notify.c: herald_notify_run(): else notify_queue(cq);
 		:: mine -> mine = false; d_step { TOUCH; work_pending = true }
 		:: else
 		fi
@@ -435,7 +435,7 @@ active proctype Worker()
 	bool missed, had;
 #endif
 
-	// kernel/notify.c: notify_work(): herald_notify_run(
+	// kernel/notify.c: notify_work(): notify_deliver(
 end:	do
 	:: atomic { work_pending -> work_pending = false; work_running = true };
 		notify_deliver();

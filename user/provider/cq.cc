@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* Completion queues: life, polling by ibv_poll_cq, arming, resizing. */
-#include "doorbell.h"
+#include "ioctl.h"
 #include "objects.h"
 
 using namespace herald;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* Queue pairs: life, state, ibv_post_send, ibv_bind_mw. */
-#include "doorbell.h"
+#include "ioctl.h"
 #include "objects.h"
 
 using namespace herald;

@@ -3,7 +3,7 @@
  * Queue pairs: posting by ibv_wr_start ... ibv_wr_complete.  The send lock is
  * held in between; the first error is remembered and undoes all of it.
  */
-#include "doorbell.h"
+#include "ioctl.h"
 #include "objects.h"
 
 using namespace herald;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /* Receive queues, a QP's own and shared ones: posting makes no system call while the QP works. */
-#include "doorbell.h"
+#include "ioctl.h"
 #include "objects.h"
 
 using namespace herald;

@@ -21,16 +21,6 @@ protected:
 		return o;
 	}
 	void write(Pair &p, uint64_t id = 1) { Send(IBV_WR_RDMA_WRITE, id).from(p.a.mem, 0, 1).to(p.b.mem).post(p.a); }
-	/* a message from a to b whose receive completion is there when this returns */
-	void message(Pair &p, bool solicited)
-	{
-		recv(p.b, p.b.mem, 0, 64, 5);
-		Send(IBV_WR_SEND, 6)
-			.from(p.a.mem, 0, 8)
-			.add_flags(solicited ? (unsigned int)IBV_SEND_SOLICITED : 0u)
-			.post(p.a);
-		expect_ok(p.a.scq, 6);
-	}
 	Channel channel = make_channel(dev);
 };
 

@@ -57,15 +57,6 @@ protected:
 		}
 		require_ok(ibv_post_send(p.a, wrs.data(), &bad), "ibv_post_send");
 	}
-	void message(Pair &p, bool solicited)
-	{
-		recv(p.b, p.b.mem, 0, 64, 5);
-		Send(IBV_WR_SEND, 6)
-			.from(p.a.mem, 0, 8)
-			.add_flags(solicited ? static_cast<unsigned int>(IBV_SEND_SOLICITED) : 0u)
-			.post(p.a);
-		expect_ok(p.a.scq, 6);
-	}
 	Pair on_channel()
 	{
 		QpOptions o;

@@ -323,4 +323,14 @@ UdEnd::UdEnd(const Device &dev, ibv_pd *pd, QpOptions options, const Path &path)
 	self = make_ah(dev, pd, index, dev.gid(index));
 }
 
+void RcTest::message(Pair &p, bool solicited)
+{
+	recv(p.b, p.b.mem, 0, 64, 5);
+	Send(IBV_WR_SEND, 6)
+		.from(p.a.mem, 0, 8)
+		.add_flags(solicited ? static_cast<unsigned int>(IBV_SEND_SOLICITED) : 0u)
+		.post(p.a);
+	expect_ok(p.a.scq, 6);
+}
+
 } // namespace conformance

@@ -135,6 +135,8 @@ public:
 
 class RcTest : public Verbs {
 protected:
+	/* a message from a to b whose receive completion is there when this returns */
+	static void message(Pair &p, bool solicited);
 	Pair make_pair(const QpOptions &options = {}, const Path &path = {}) { return Pair(dev, pd, options, path); }
 };
 

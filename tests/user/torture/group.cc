@@ -120,7 +120,6 @@ void Pair::end_work(Random &random, bool reset)
 	if (random.one_in(3))
 		drain();
 	purge(reset);
-	totals.kills++;
 }
 
 void Pair::destroy(Random &random)
@@ -148,6 +147,7 @@ void Pair::kill(Random &random)
 		return;
 	}
 	end_work(random, reset);
+	totals.kills++; /* under load: the end destroys, too */
 	if (reset)
 		start();
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* The doorbell of processes' queues. */
-#ifndef HERALD_DOORBELL_H
-#define HERALD_DOORBELL_H
+/* herald's own methods of the uverbs ioctl: the doorbell, and announced arms. */
+#ifndef HERALD_IOCTL_METHODS_H
+#define HERALD_IOCTL_METHODS_H
 
 #include <rdma/uverbs_ioctl.h>
 
@@ -17,4 +17,4 @@ extern const struct uapi_definition herald_uapi_definitions[];
 int herald_ring_send_doorbell(struct herald_qp *qp);
 int herald_ring_recv_doorbell(struct herald_qp *qp);
 
-#endif /* HERALD_DOORBELL_H */
+#endif /* HERALD_IOCTL_METHODS_H */

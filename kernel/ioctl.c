@@ -14,7 +14,7 @@
 
 #include "cq_table.h"
 #include "device.h"
-#include "doorbell.h"
+#include "ioctl.h"
 #include "qp.h"
 
 #define KNOWN_QUEUES	(HERALD_DOORBELL_SEND | HERALD_DOORBELL_RECV)
