@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Vectors (rule C12), moderation (C9), and where handlers run (C6), for a consumer in the kernel. */
+/* Vectors (rule C12), moderation (C9), where handlers run (C6): for a consumer in the kernel. */
 #include <linux/bottom_half.h>
 #include <linux/cpumask.h>
 #include <linux/ktime.h>
