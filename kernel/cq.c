@@ -17,6 +17,7 @@
  * consumer index; the latter counts only if it is possible.
  */
 #include <linux/ktime.h>
+#include <linux/rcupdate.h>
 #include <rdma/ib_user_verbs.h>
 #include <net/netlink.h>
 #include <rdma/ib_verbs.h>
@@ -476,12 +477,24 @@ int herald_pre_destroy_cq(struct ib_cq *ibcq)
 	return 0;
 }
 
+/*
+ * The core's poller of an IB_POLL_SOFTIRQ CQ gives up its hold on the CQ before
+ * it arms it, so ib_free_cq(), which frees the CQ next, has not waited for that.
+ * A softirq is a reader of RCU.
+ */
+static void cq_wait_for_softirq(const struct ib_cq *ibcq)
+{
+	if (ibcq->poll_ctx == IB_POLL_SOFTIRQ)
+		synchronize_rcu();
+}
+
 /* The ring goes.  Twice is not too often: see herald_pre_destroy_cq(). */
 int herald_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct herald_cq *cq = to_hcq(ibcq);
 
 	herald_pre_destroy_cq(ibcq);
+	cq_wait_for_softirq(ibcq);
 	herald_shm_free(cq->shm);
 	mutex_destroy(&cq->resize_mutex);
 	atomic_dec(&cq->dev->num_cq);

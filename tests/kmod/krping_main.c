@@ -39,6 +39,7 @@ static const struct {
 	{ "vectors", krping_test_vectors },
 	{ "moderation", krping_test_moderation },
 	{ "call_chain", krping_test_call_chain },
+	{ "free_polled", krping_test_free_polled },
 };
 
 #define TESTS	(KRPING_POLLS * ARRAY_SIZE(data_tests) + ARRAY_SIZE(notify_tests))
