@@ -388,7 +388,7 @@ static void cq_init(struct herald_cq *cq, const struct ib_cq_init_attr *attr,
 	cq->timestamps = attr->flags & IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION;
 	cq->pid = uctx ? task_tgid_nr(current) : 0;
 	cq->uctx = uctx;
-	cq->cpu = herald_vector_cpu(attr->comp_vector);
+	cq->cpu = herald_vector_cpu(cq->dev, attr->comp_vector);
 	spin_lock_init(&cq->lock);
 	mutex_init(&cq->resize_mutex);
 	spin_lock_init(&cq->qps_lock);

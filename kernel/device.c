@@ -218,7 +218,8 @@ static void herald_device_init_ib(struct herald_dev *dev, struct net_device *nde
 
 	ibdev->node_type = RDMA_NODE_IB_CA;
 	ibdev->phys_port_cnt = 1;
-	ibdev->num_comp_vectors = num_online_cpus();
+	cpumask_copy(&dev->vector_cpus, cpu_online_mask);
+	ibdev->num_comp_vectors = cpumask_weight(&dev->vector_cpus);
 	ibdev->local_dma_lkey = 0;
 	strscpy(ibdev->node_desc, "herald", sizeof(ibdev->node_desc));
 	ibdev->driver_def = herald_uapi_definitions;

@@ -3,6 +3,7 @@
 #ifndef HERALD_DEVICE_H
 #define HERALD_DEVICE_H
 
+#include <linux/cpumask.h>
 #include <linux/hashtable.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
@@ -54,6 +55,8 @@ struct herald_gid_slot {
  * @gsi: the GSI QP (QPN 1), RCU
  * @mcast: the multicast groups, see mcast.c
  * @counters: per CPU
+ * @vector_cpus: the CPUs that were online when the device was made, one for each
+ *	completion vector
  * @registered: ib_register_device is done (under RTNL)
  * @port_up: last carrier and administrative state reported (under RTNL)
  * @dead: being removed
@@ -88,6 +91,7 @@ struct herald_dev {
 	} mcast;
 
 	struct herald_counters __percpu *counters;
+	struct cpumask vector_cpus;
 	bool registered;
 	bool port_up;
 	bool dead;

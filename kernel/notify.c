@@ -26,11 +26,9 @@
 /* Events that one context delivers for one CQ before the work item takes over. */
 #define NOTIFY_BUDGET	64
 
-unsigned int herald_vector_cpu(u32 vector)
+unsigned int herald_vector_cpu(const struct herald_dev *dev, u32 vector)
 {
-	unsigned int cpu = cpumask_nth(vector, cpu_online_mask);
-
-	return cpu < nr_cpu_ids ? cpu : cpumask_first(cpu_online_mask);
+	return cpumask_nth(vector, &dev->vector_cpus);
 }
 
 void herald_notify_defer(struct herald_cq *cq, struct herald_deferred *d)
@@ -147,5 +145,6 @@ void herald_notify_flush(struct herald_cq *cq)
 {
 	/* whoever has the claim sees cq->closing before the next event, and gives up */
 	wait_var_event(&cq->claimed, notify_is_over(cq));
-	flush_work(&cq->notify_work);
+	/* nothing is queued any more; its last run may not be quite over */
+	cancel_work_sync(&cq->notify_work);
 }

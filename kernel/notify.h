@@ -59,8 +59,10 @@ const char *herald_arm_state_name(enum herald_arm_state state);
 struct herald_cq;
 struct herald_deferred;
 
-/* The CPU of a completion vector.  Context: any. */
-unsigned int herald_vector_cpu(u32 vector);
+struct herald_dev;
+
+/* The CPU of a completion vector of @dev, below num_comp_vectors.  Context: any. */
+unsigned int herald_vector_cpu(const struct herald_dev *dev, u32 vector);
 
 /* Note one completion event of @cq on @d.  Context: any; cq->lock held. */
 void herald_notify_defer(struct herald_cq *cq, struct herald_deferred *d);

@@ -11,7 +11,6 @@
 
 #include "device.h"
 #include "ioctl.h"
-#include "notify.h"
 #include "qp.h"
 #include "requester.h"
 #include "responder.h"

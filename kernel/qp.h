@@ -197,9 +197,8 @@ void herald_qp_last_wqe(struct herald_qp *qp, struct herald_deferred *d);
 /**
  * herald_may_run_here - may consumers' callbacks run in this context?
  *
- * A kernel consumer may post while it holds a lock that its completion handler
- * takes too; then it has disabled interrupts or bottom halves.  And a post by
- * a completion handler must not recurse into another one.
+ * Not with interrupts or bottom halves off: a kernel consumer may then hold a
+ * lock that a handler takes, or is a handler itself, and must not be kept long.
  *
  * Context: any.
  */

@@ -353,8 +353,8 @@ static int lock_for_modify(struct herald_qp *qp, unsigned long *flags)
 }
 
 /*
- * All changes but a reset may be made by a completion handler; a reset waits
- * for the engines, and one of them may be what called the handler.
+ * All changes but a reset may be made by a completion handler, or with bottom
+ * halves off; a reset waits for the engines.
  */
 int herald_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {

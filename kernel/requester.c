@@ -214,9 +214,6 @@ static enum herald_progress step(struct herald_qp *qp, struct budget *budget,
 		qp->sq.rnr_left = qp->attr.rnr_retry;
 	} else if (progress == HERALD_DONE) {
 		budget->bytes -= connected ? op->length - before : op->length;
-		/* whoever waits for the message need not wait for our completion too */
-		if (out == HERALD_OK && !herald_deferred_empty(d))
-			herald_deferred_run(d);
 		settle(qp, out, d);
 	} else if (progress == HERALD_AGAIN) {
 		wait_for_timer(qp, HERALD_WAIT_NONE, MOMENT_NS);

@@ -102,7 +102,7 @@ host_result() { # LINE
 
 # boot_and_watch JOB...: leaves in `left` the jobs that did not get their turn.
 boot_and_watch() {
-	local line console pending=("$@") current='' booted='' ended='' rc deadline=$((SECONDS + boot_seconds)) why=''
+	local line console pending=("$@") current='' booted='' ended='' rc deadline=$((SECONDS + boot_seconds)) why='' job_start
 	write_env "$@"
 	rm -f "$job_dir/results/dmesg.txt"
 	exec {console}< <(exec_vm "$lane" "$job_dir" 2>&1 </dev/null)
@@ -131,9 +131,11 @@ boot_and_watch() {
 			current=${current% *}
 			pending=("${pending[@]:1}")
 			deadline=$((SECONDS + ${line##* } + 30 * factor))
+			job_start=$SECONDS
 			say "$lane: $current"
 			;;
 		'@@jobend '*)
+			printf '%4d s %s\n' $((SECONDS - job_start)) "$current" >>"$logs/times.txt"
 			current=
 			deadline=$((SECONDS + 60 * factor))
 			;;

@@ -8,10 +8,10 @@
 struct counted {
 	struct krping_rig rig;
 	atomic_t events;
+	int expected;	/* how many of them the test has waited for, if it counts */
 	int cpu;	/* where the handler ran last; -1 before that */
 	int moves;	/* how often it was another one than before */
-	int caller;	/* the CPU that calls a verb with bottom halves off; -1: none does */
-	atomic_t nested;	/* handlers that ran on top of such a call */
+	atomic_t nested;	/* handlers that were called from somewhere else than a softirq */
 };
 
 /* Runs @test on a new one, of that completion vector. */

@@ -17,11 +17,8 @@
  * Bounds: two producers of N CQEs each, one consumer, one work item, one resize
  * with two rounds of copying ahead, one purge, one moderation that stays as it
  * is, one kind of arm (all kinds are in the table, which the unit tests go
- * through).  A CQ that a handler on the
- * same CPU leaves to its caller (notify_enter()) is a producer that delivers
- * late, and any delay is in here.  No overrun: a producer waits for room.  The
- * caller's part is assumed: nobody publishes to or resizes a CQ that is being
- * destroyed.
+ * through).  No overrun: a producer waits for room.  The caller's part is
+ * assumed: nobody publishes to or resizes a CQ that is being destroyed.
  */
 
 // events: a thread that polls and arms, woken by the handler; destroyed early or late
@@ -499,7 +496,7 @@ active proctype Consumer()
 		fi
 	od;
 #endif
-	// kernel/notify.c: herald_notify_flush(): flush_work(&cq->notify_work);
+	// kernel/notify.c: herald_notify_flush(): cancel_work_sync(&cq->notify_work);
 	!work_pending && !work_running;
 	// kernel/cq.c: herald_destroy_cq(): herald_shm_free(cq->shm);
 	freed = true
