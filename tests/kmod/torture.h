@@ -214,6 +214,14 @@ void torture_memory_exit(void);
 /* torture_thread.c */
 int torture_thread(void *seed);
 
+/*
+ * torture_canary.c: has every CPU run a bottom half and a thread since the last
+ * time that this was true?
+ */
+bool torture_canaries_sing(void);
+void torture_canaries_init(void);
+void torture_canaries_exit(void);
+
 /* torture_watch.c: one tick of the watchdog; the dump of a CQ or a pair */
 void torture_watch(void);
 void torture_dump_cq(const struct torture_cq *c);

@@ -107,13 +107,16 @@ static void run(void)
 {
 	unsigned long end = jiffies + seconds * HZ;
 
+	torture_canaries_init();
 	start_threads();
 	while (time_before(jiffies, end) && !READ_ONCE(torture.stop)) {
 		schedule_timeout_interruptible(msecs_to_jiffies(TORTURE_TICK));
-		torture_watch();
+		if (torture_canaries_sing())
+			torture_watch();
 	}
 	WRITE_ONCE(torture.stop, true);
 	stop_threads();
+	torture_canaries_exit();
 }
 
 static int set_up(struct rnd_state *rnd)

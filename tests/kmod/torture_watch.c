@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What takes too long, in ticks of the watchdog itself: on a machine that stands
+ * What takes too long, in ticks of the watchdog itself, which counts only those
+ * in which every CPU got somewhere (torture_canary.c): on a machine that stands
  * still, it stands still, too.
  */
 #include "torture.h"

@@ -16,6 +16,7 @@
 #include <memory>
 #include <vector>
 
+#include "canary.h"
 #include "channel.h"
 #include "common.h"
 #include "group.h"
@@ -74,6 +75,7 @@ private:
 	std::vector<std::unique_ptr<Channel>> channels_;
 	std::vector<std::unique_ptr<Litmus>> litmus_;
 	std::vector<std::thread> workers_;
+	Canaries canaries_;
 	unsigned ticks_ = 0;
 };
 
@@ -124,7 +126,7 @@ void Torture::next_phase()
 	phase.notify_all();
 }
 
-/* Ticks are the watchdog's own: on a machine that stands still, it stands still, too. */
+/* Ticks are the watchdog's own, and count only if every CPU gets somewhere: on a machine that stands still, it does, too. */
 void Torture::watch()
 {
 	suspicion = false;
@@ -140,6 +142,8 @@ void Torture::run()
 
 	while (std::chrono::steady_clock::now() < end || suspicion) {
 		std::this_thread::sleep_for(kTick);
+		if (!canaries_.sing())
+			continue;
 		watch();
 		next_phase();
 	}
