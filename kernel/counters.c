@@ -32,30 +32,20 @@ struct rdma_hw_stats *herald_alloc_hw_port_stats(struct ib_device *ibdev, u32 po
 	return rdma_alloc_hw_stats_struct(herald_stat_descs, ARRAY_SIZE(herald_stat_descs), 0);
 }
 
-/* What processes have counted themselves; see herald_cqs_remove() for CQs that are gone. */
-static int add_process_counts(struct herald_cq *cq, void *arg)
-{
-	struct rdma_hw_stats *stats = arg;
-	struct herald_cq_info info;
-
-	if (!cq->user)
-		return 0;
-	herald_cq_look(cq, &info);
-	stats->value[HERALD_CTR_cq_arms] += info.stats.arms;
-	stats->value[HERALD_CTR_cq_events_read] += info.stats.events_read;
-	stats->value[HERALD_CTR_cq_events_acked] += info.stats.events_acked;
-	return 0;
-}
-
 int herald_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port, int index)
 {
 	struct herald_dev *dev = to_hdev(ibdev);
+	struct herald_cq_stats sum;
 	int i;
 
 	if (!port || !stats)
 		return -EINVAL;
 	for (i = 0; i < HERALD_CTR_MAX; i++)
 		stats->value[i] = herald_counter_read(dev, i);
-	herald_cqs_each(dev, add_process_counts, stats);
+	/* processes count these themselves */
+	herald_cqs_sum(dev, &sum);
+	stats->value[HERALD_CTR_cq_arms] = sum.arms;
+	stats->value[HERALD_CTR_cq_events_read] = sum.events_read;
+	stats->value[HERALD_CTR_cq_events_acked] = sum.events_acked;
 	return HERALD_CTR_MAX;
 }

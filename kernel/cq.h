@@ -66,6 +66,7 @@ struct herald_cq_info {
  *	store; else herald consumes it in poll_cq and @arm_state holds
  * @timestamps: its consumer asked for completion timestamps
  * @id: in herald_dev.cqs
+ * @visitors: who found it there and is not done with it; its destroy waits for them
  * @uctx: the context of the process that made it; NULL: the kernel
  * @pid: the process that made it, as the initial namespace calls it; 0: the kernel
  * @cpu: where a kernel consumer's handler runs (its completion vector)
@@ -104,6 +105,7 @@ struct herald_cq {
 	bool user;
 	bool timestamps;
 	u32 id;
+	atomic_t visitors;
 	struct ib_ucontext *uctx;
 	pid_t pid;
 	unsigned int cpu;

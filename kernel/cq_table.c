@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* The CQs of a device, by number. */
 #include <linux/mutex.h>
+#include <linux/wait_bit.h>
 #include <linux/xarray.h>
 #include <rdma/herald-ioctl.h>
 
@@ -58,21 +59,63 @@ void herald_cqs_remove(struct herald_cq *cq)
 		count_process(cq);
 	mutex_unlock(&cq->dev->cqs_mutex);
 	cq->id = 0;	/* another CQ may have it now */
+	wait_var_event(&cq->visitors, !atomic_read(&cq->visitors));
+}
+
+void herald_cqs_sum(struct herald_dev *dev, struct herald_cq_stats *sum)
+{
+	struct herald_cq_info info;
+	struct herald_cq *cq;
+	unsigned long id;
+
+	mutex_lock(&dev->cqs_mutex);
+	sum->arms = herald_counter_read(dev, HERALD_CTR_cq_arms);
+	sum->events_read = herald_counter_read(dev, HERALD_CTR_cq_events_read);
+	sum->events_acked = herald_counter_read(dev, HERALD_CTR_cq_events_acked);
+	xa_for_each(&dev->cqs, id, cq) {
+		if (!cq->user)
+			continue;
+		herald_cq_look(cq, &info);
+		sum->arms += info.stats.arms;
+		sum->events_read += info.stats.events_read;
+		sum->events_acked += info.stats.events_acked;
+	}
+	mutex_unlock(&dev->cqs_mutex);
+}
+
+/* ---------------------------------------------------------------- visits -- */
+
+/* The next CQ from @id on, which stays until leave(); or NULL. */
+static struct herald_cq *visit(struct herald_dev *dev, unsigned long *id)
+{
+	struct herald_cq *cq;
+
+	mutex_lock(&dev->cqs_mutex);
+	cq = xa_find(&dev->cqs, id, ULONG_MAX, XA_PRESENT);
+	if (cq)
+		atomic_inc(&cq->visitors);
+	mutex_unlock(&dev->cqs_mutex);
+	return cq;
+}
+
+static void leave(struct herald_cq *cq)
+{
+	/* who waits in herald_cqs_remove() frees it: only its address is used from here on */
+	if (atomic_dec_and_test(&cq->visitors))
+		wake_up_var(&cq->visitors);
 }
 
 int herald_cqs_each(struct herald_dev *dev, int (*fn)(struct herald_cq *cq, void *arg), void *arg)
 {
 	struct herald_cq *cq;
-	unsigned long id;
+	unsigned long id = 0;
 	int ret = 0;
 
-	mutex_lock(&dev->cqs_mutex);
-	xa_for_each(&dev->cqs, id, cq) {
+	while (!ret && (cq = visit(dev, &id))) {
 		ret = fn(cq, arg);
-		if (ret)
-			break;
+		leave(cq);
+		id++;
 	}
-	mutex_unlock(&dev->cqs_mutex);
 	return ret;
 }
 
@@ -91,16 +134,18 @@ static int to_when(u32 when)
 int herald_cqs_arming(struct herald_dev *dev, struct ib_ucontext *uctx, u32 id, u32 arming)
 {
 	int when = to_when(arming), ret = -EINVAL;
+	unsigned long found = id;
 	struct herald_cq *cq;
 
 	if (when < 0)
 		return when;
-	mutex_lock(&dev->cqs_mutex);
-	cq = xa_load(&dev->cqs, id);
-	if (cq && cq->uctx == uctx) {
+	cq = visit(dev, &found);
+	if (!cq)
+		return -EINVAL;
+	if (found == id && cq->uctx == uctx) {
 		herald_cq_arming(cq, when);
 		ret = 0;
 	}
-	mutex_unlock(&dev->cqs_mutex);
+	leave(cq);
 	return ret;
 }

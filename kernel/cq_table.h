@@ -6,6 +6,7 @@
 #include <linux/types.h>
 
 struct herald_cq;
+struct herald_cq_stats;
 struct herald_dev;
 struct ib_ucontext;
 
@@ -25,9 +26,15 @@ void herald_cqs_remove(struct herald_cq *cq);
  *
  * Stops when it returns something else than 0.
  * Return: what the last call returned, or 0.
- * Context: may sleep; no CQ is destroyed meanwhile.
+ * Context: may sleep; the destroy of the CQ that @fn is called for waits, no other's.
  */
 int herald_cqs_each(struct herald_dev *dev, int (*fn)(struct herald_cq *cq, void *arg), void *arg);
+
+/*
+ * The device's count of arms, of events read and of events acked: these fields
+ * only of @sum, CQs that are gone included.  Context: may sleep.
+ */
+void herald_cqs_sum(struct herald_dev *dev, struct herald_cq_stats *sum);
 
 /* The process that has @uctx arms the CQ @id; see herald_cq_arming().  0 or -EINVAL.  May sleep. */
 int herald_cqs_arming(struct herald_dev *dev, struct ib_ucontext *uctx, u32 id, u32 when);

@@ -48,7 +48,7 @@ struct herald_gid_slot {
  * @key_seq: variant of the last key that was made
  * @ahs: AH number to struct herald_ah, for a process's WQEs
  * @cqs: herald_cq.id to CQ, see cq_table.h
- * @cqs_mutex: who has found a CQ there holds it; @next_cq: where the next number is looked for
+ * @cqs_mutex: a CQ is found there, or goes; @next_cq: where the next number is looked for
  * @gid_lock: writers serialise, readers retry (irq-safe)
  * @gids: the GID table; see herald_dev_has_gid
  * @gids_used: slots from here on are empty
