@@ -95,8 +95,9 @@ int herald_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct 
 
 	if (err)
 		return err;
-	if (!herald_object_count(&dev->num_ah, HERALD_MAX_AH))
-		return -ENOMEM;
+	err = herald_object_count(dev, &dev->num_ah, HERALD_MAX_AH);
+	if (err)
+		return err;
 	err = -ENOMEM;
 	ah = kzalloc_obj(*ah, gfp);
 	if (!ah)

@@ -30,6 +30,7 @@
 #include "cq_table.h"
 #include "device.h"
 #include "ring.h"
+#include "trace.h"
 #include "udata.h"
 
 /* ---------------------------------------------------------- publishing -- */
@@ -62,6 +63,7 @@ void herald_cq_write_ref(const struct herald_sq_backref *ref, bool made, u32 ind
 void herald_cq_event(struct herald_cq *cq, struct herald_deferred *d)
 {
 	herald_cq_count(cq, &cq->stats.events, HERALD_CTR_cq_events);
+	trace_herald_comp_event(cq, HERALD_TRACE_RAISED);
 	herald_moderate_event(cq, d);
 }
 
@@ -97,9 +99,11 @@ static void cq_step(struct herald_cq *cq, enum herald_arm_input input, u32 index
 		break;
 	case HERALD_SUPPRESSED_UNARMED:
 		herald_cq_count(cq, &cq->stats.unarmed, HERALD_CTR_cq_unarmed);
+		trace_herald_comp_event(cq, HERALD_TRACE_UNARMED);
 		break;
 	case HERALD_SUPPRESSED_UNSOLICITED:
 		herald_cq_count(cq, &cq->stats.unsolicited, HERALD_CTR_cq_unsolicited);
+		trace_herald_comp_event(cq, HERALD_TRACE_UNSOLICITED);
 		break;
 	}
 	cq->arm_state = step->next;
@@ -154,6 +158,21 @@ static void cq_die(struct herald_cq *cq, struct herald_deferred *d)
 	cq_step(cq, HERALD_IN_OVERRUN, cq->producer, d);
 	herald_moderation_release(cq, d);
 	herald_event_overrun(cq, d);
+}
+
+int herald_cq_kill(struct herald_cq *cq, struct herald_deferred *d)
+{
+	unsigned long flags;
+	int ret = -EINVAL;
+
+	spin_lock_irqsave(&cq->lock, flags);
+	if (!cq->dead) {
+		cq->overrun_provoked = d->provoked;
+		cq_die(cq, d);
+		ret = 0;
+	}
+	spin_unlock_irqrestore(&cq->lock, flags);
+	return ret;
 }
 
 /* The CQE is lost.  Return: true if somebody will see, or has just seen, to the consequences. */
@@ -397,7 +416,7 @@ static void cq_init(struct herald_cq *cq, const struct ib_cq_init_attr *attr,
 	herald_notify_init(cq);
 	herald_moderation_init(cq);
 	herald_cq_overrun_init(cq);
-	herald_event_source_init(&cq->events, HERALD_SOURCE_CQ);
+	herald_event_source_init(&cq->events, HERALD_OBJECT_CQ, cq->user);
 }
 
 static int cq_respond(const struct herald_cq *cq, struct ib_udata *udata)
@@ -424,8 +443,9 @@ int herald_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 		ret = herald_udata_zero(udata);
 	if (ret)
 		return ret;
-	if (!herald_object_count(&dev->num_cq, HERALD_MAX_CQ))
-		return -ENOMEM;
+	ret = herald_object_count(dev, &dev->num_cq, HERALD_MAX_CQ);
+	if (ret)
+		return ret;
 
 	cq->dev = dev;
 	ret = herald_cq_ring_alloc(&ring, udata, attr->cqe);

@@ -80,6 +80,7 @@ struct herald_cq_info {
  * @purges: counts the changes that herald_cq_purge() made to unpolled CQEs
  * @dead: overrun happened; nothing is published any more
  * @overrun_walked: ... and all QPs that were attached then are in the error state
+ * @overrun_provoked: ... on purpose
  * @overrun_pending: ... and its consequences are not over yet
  * @closing: being destroyed: no event from now on
  * @arm_state: kernel CQs
@@ -121,6 +122,7 @@ struct herald_cq {
 	u32 purges;
 	bool dead;
 	bool overrun_walked;
+	bool overrun_provoked;
 	bool overrun_pending;
 	bool closing;
 	u8 arm_state;
@@ -209,6 +211,9 @@ static inline void herald_cq_count(struct herald_cq *cq, u64 *stat, enum herald_
 	++*stat;
 	herald_count(cq->dev, counter);
 }
+
+/* What an overrun does, without one; 0, or -EINVAL if it is dead already.  Context: any. */
+int herald_cq_kill(struct herald_cq *cq, struct herald_deferred *d);
 
 /* What is said of it; @info is overwritten.  Context: any. */
 void herald_cq_look(struct herald_cq *cq, struct herald_cq_info *info);

@@ -20,9 +20,9 @@
 #include "cq_table.h"
 #include "device.h"
 #include "ioctl.h"
-#include "event.h"
 #include "fault.h"
 #include "mr.h"
+#include "srq.h"
 
 /* Writers of the list; readers use RCU. */
 static DEFINE_SPINLOCK(herald_devices_lock);
@@ -80,18 +80,6 @@ u32 herald_dev_mtu(struct herald_dev *dev)
 	return mtu ? ib_mtu_enum_to_int(mtu) : 256;
 }
 
-bool herald_dev_port_up(struct herald_dev *dev)
-{
-	struct net_device *ndev;
-	bool up;
-
-	rcu_read_lock();
-	ndev = rcu_dereference(dev->ndev);
-	up = ndev && netif_running(ndev) && netif_carrier_ok(ndev);
-	rcu_read_unlock();
-	return up;
-}
-
 /* -------------------------------------------------------------- going -- */
 
 static void herald_device_free_tables(struct herald_dev *dev)
@@ -101,6 +89,7 @@ static void herald_device_free_tables(struct herald_dev *dev)
 	xa_destroy(&dev->keys);
 	xa_destroy(&dev->ahs);
 	herald_cqs_exit(dev);
+	herald_srqs_exit(dev);
 	kvfree(dev->gids);
 	free_percpu(dev->counters);
 }
@@ -112,6 +101,7 @@ static void herald_device_reap(struct work_struct *work)
 	/* Nothing is left to unregister: this waits for who is still at it. */
 	ib_unregister_device(&dev->ib);
 	synchronize_rcu();
+	herald_port_exit(dev);
 	herald_device_free_tables(dev);
 	put_device(&dev->ib.dev);
 }
@@ -141,6 +131,7 @@ void herald_device_netdev_gone(struct net_device *ndev)
 	if (dev) {
 		WRITE_ONCE(dev->dead, true);
 		RCU_INIT_POINTER(dev->ndev, NULL);
+		herald_port_gone(dev);
 	}
 	/* One that is still registering unregisters itself when it is done. */
 	if (dev && dev->registered && ib_device_try_get(&dev->ib)) {
@@ -194,6 +185,8 @@ static int herald_device_init_tables(struct herald_dev *dev)
 	herald_keys_init(dev);
 	xa_init_flags(&dev->ahs, XA_FLAGS_ALLOC1);
 	herald_cqs_init(dev);
+	herald_srqs_init(dev);
+	herald_port_init(dev);
 	seqlock_init(&dev->gid_lock);
 	spin_lock_init(&dev->gsi_lock);
 	spin_lock_init(&dev->mcast.lock);
@@ -270,23 +263,11 @@ static int herald_device_attach(struct herald_dev *dev, struct net_device *ndev)
 		return err;
 
 	rcu_assign_pointer(dev->ndev, ndev);
-	dev->port_up = herald_dev_port_up(dev);
+	herald_port_attach(dev);
 	spin_lock(&herald_devices_lock);
 	list_add_tail_rcu(&dev->node, &herald_devices);
 	spin_unlock(&herald_devices_lock);
 	return 0;
-}
-
-static void herald_device_report_port(struct herald_dev *dev)
-{
-	bool up = herald_dev_port_up(dev);
-
-	ASSERT_RTNL();
-	if (up == dev->port_up || !dev->registered || !ib_device_try_get(&dev->ib))
-		return;
-	dev->port_up = up;
-	herald_event_port(dev, up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
-	ib_device_put(&dev->ib);
 }
 
 void herald_device_port_changed(struct net_device *ndev)
@@ -296,7 +277,7 @@ void herald_device_port_changed(struct net_device *ndev)
 	rcu_read_lock();
 	dev = herald_device_on(ndev);
 	if (dev)
-		herald_device_report_port(dev);
+		herald_port_update(dev);
 	rcu_read_unlock();
 }
 
@@ -309,7 +290,7 @@ static int herald_device_registered(struct herald_dev *dev)
 	dev->registered = true;
 	gone = !rcu_access_pointer(dev->ndev);
 	if (!gone)
-		herald_device_report_port(dev);
+		herald_port_update(dev);
 	rtnl_unlock();
 	if (!gone)
 		return 0;

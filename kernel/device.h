@@ -49,6 +49,8 @@ struct herald_gid_slot {
  * @ahs: AH number to struct herald_ah, for a process's WQEs
  * @cqs: herald_cq.id to CQ, see cq_table.h
  * @cqs_mutex: a CQ is found there, or goes; @next_cq: where the next number is looked for
+ * @srqs: the SRQs, see herald_srqs_each()
+ * @srqs_mutex: protects @srqs; who has found an SRQ there holds it
  * @gid_lock: writers serialise, readers retry (irq-safe)
  * @gids: the GID table; see herald_dev_has_gid
  * @gids_used: slots from here on are empty
@@ -58,8 +60,16 @@ struct herald_gid_slot {
  * @vector_cpus: the CPUs that were online when the device was made, one for each
  *	completion vector
  * @registered: ib_register_device is done (under RTNL)
- * @port_up: last carrier and administrative state reported (under RTNL)
+ * @port: see port.c; written under RTNL
+ * @port.up: what was last reported, and what the data path goes by
+ * @port.link: the interface is up and has a carrier
+ * @port.stopped: PORT_ERR was provoked: down, whatever the interface says
+ * @port.speed: of the interface in Mbit/s, 0 if it does not say
+ * @port.speed_work: looks for a change of it
+ * @port.pkeys: the P_Key table; 0: an empty entry
  * @dead: being removed
+ * @allow: commands to its control file are taken, see fault.h
+ * @fatal: DEVICE_FATAL was provoked: nothing can be made or modified any more
  * @debugfs: its files, see fault.h
  */
 struct herald_dev {
@@ -76,6 +86,8 @@ struct herald_dev {
 	struct xarray cqs;
 	struct mutex cqs_mutex;
 	u32 next_cq;
+	struct list_head srqs;
+	struct mutex srqs_mutex;
 
 	seqlock_t gid_lock;
 	struct herald_gid_slot *gids;	/* HERALD_GID_TABLE_LEN */
@@ -93,8 +105,17 @@ struct herald_dev {
 	struct herald_counters __percpu *counters;
 	struct cpumask vector_cpus;
 	bool registered;
-	bool port_up;
+	struct {
+		bool up;
+		bool link;
+		bool stopped;
+		u32 speed;
+		struct work_struct speed_work;
+		u16 pkeys[HERALD_PKEY_TABLE_LEN];
+	} port;
 	bool dead;
+	bool allow;
+	atomic_t fatal;
 
 	atomic_t num_qp, num_cq, num_srq, num_mr, num_mw, num_pd, num_ah;
 	struct dentry *debugfs;
@@ -144,17 +165,62 @@ void herald_device_remove_all(void);
 /* The interface changed: report what became of the port.  Context: RTNL held. */
 void herald_device_port_changed(struct net_device *ndev);
 
+/* ------------------------------------------------------------- port.c -- */
+
+void herald_port_init(struct herald_dev *dev);
+void herald_port_exit(struct herald_dev *dev);	/* nobody looks at the interface any more */
+
+/* Note how the interface is, and report nothing.  Context: RTNL held. */
+void herald_port_attach(struct herald_dev *dev);
+
+/* Report what the interface's state makes of the port's, if that changed.  Context: RTNL held. */
+void herald_port_update(struct herald_dev *dev);
+
+/* The interface has gone.  Context: RTNL held. */
+void herald_port_gone(struct herald_dev *dev);
+
+/*
+ * Provoked: the port goes down until herald_port_start(), or until the
+ * interface goes down and comes up again.  herald_port_start() gives -EINVAL if
+ * the interface itself is down.  Context: may sleep.
+ */
+int herald_port_stop(struct herald_dev *dev);
+int herald_port_start(struct herald_dev *dev);
+
+/* Provoked: the second entry of the P_Key table comes or goes.  Context: may sleep. */
+int herald_port_change_pkeys(struct herald_dev *dev);
+
+static inline u16 herald_dev_pkey(const struct herald_dev *dev, u16 index)
+{
+	return index < HERALD_PKEY_TABLE_LEN ? READ_ONCE(dev->port.pkeys[index]) : 0;
+}
+
+/* --------------------------------------------------------------------- */
+
 /* The interface is being unregistered: so is its device, soon.  Context: RTNL held. */
 void herald_device_netdev_gone(struct net_device *ndev);
 
-/* Count one more object against a limit; false if there are @max already. */
-static inline bool herald_object_count(atomic_t *counter, int max)
+/* -EIO after a fatal error, which only a new device mends; else 0.  Context: any. */
+static inline int herald_dev_check(const struct herald_dev *dev)
 {
-	return atomic_add_unless(counter, 1, max);
+	return unlikely(atomic_read(&dev->fatal)) ? -EIO : 0;
 }
 
-/* Is the port's interface up, with a carrier?  Context: any. */
-bool herald_dev_port_up(struct herald_dev *dev);
+/* Count one more object against a limit; -ENOMEM if there are @max already. */
+static inline int herald_object_count(struct herald_dev *dev, atomic_t *counter, int max)
+{
+	int ret = herald_dev_check(dev);
+
+	if (ret)
+		return ret;
+	return atomic_add_unless(counter, 1, max) ? 0 : -ENOMEM;
+}
+
+/* Is the port active, as was last reported?  Context: any. */
+static inline bool herald_dev_port_up(const struct herald_dev *dev)
+{
+	return READ_ONCE(dev->port.up);
+}
 
 /* ib_device_ops; gid.c */
 int herald_add_gid(const struct ib_gid_attr *attr, void **context);

@@ -7,6 +7,11 @@
  * nobody has claimed the source claims it and delivers later; so an object's
  * events come out one at a time and in order.  A QP is referenced while its
  * source is claimed; the destroy of a CQ or SRQ waits for the claim to end.
+ *
+ * A kernel consumer may hold a lock of its own, which its handler takes, while
+ * it calls a verb: so its handler is never called from there, but from a work
+ * item, to which the claim is handed over.  A process's is the core's, which
+ * takes locks of its own only, and is called in place.
  */
 #include <linux/wait_bit.h>
 
@@ -17,13 +22,20 @@
 #include "event.h"
 #include "qp.h"
 #include "srq.h"
+#include "trace.h"
 
-void herald_event_source_init(struct herald_event_source *src, int kind)
+static void source_work(struct work_struct *work);
+
+void herald_event_source_init(struct herald_event_source *src, enum herald_object object,
+			      bool user)
 {
 	spin_lock_init(&src->lock);
 	src->count = 0;
 	src->claimed = false;
-	src->kind = kind;
+	src->user = user;
+	src->object = object;
+	src->raised = 0;
+	INIT_WORK(&src->work, source_work);
 }
 
 static struct herald_qp *source_qp(struct herald_event_source *src)
@@ -31,16 +43,51 @@ static struct herald_qp *source_qp(struct herald_event_source *src)
 	return container_of(src, struct herald_qp, events);
 }
 
-static struct herald_dev *source_dev(struct herald_event_source *src)
+static struct herald_cq *source_cq(struct herald_event_source *src)
 {
-	switch (src->kind) {
-	case HERALD_SOURCE_QP:
-		return source_qp(src)->dev;
-	case HERALD_SOURCE_CQ:
-		return container_of(src, struct herald_cq, events)->dev;
+	return container_of(src, struct herald_cq, events);
+}
+
+static struct herald_srq *source_srq(struct herald_event_source *src)
+{
+	return container_of(src, struct herald_srq, events);
+}
+
+/* Whose events these are, as others call it. */
+struct owner {
+	struct herald_dev *dev;
+	u32 number;
+	pid_t pid;
+};
+
+static struct owner source_owner(struct herald_event_source *src)
+{
+	const struct herald_srq *srq;
+	const struct herald_qp *qp;
+	const struct herald_cq *cq;
+
+	switch (src->object) {
+	case HERALD_OBJECT_QP:
+		qp = source_qp(src);
+		return (struct owner){ qp->dev, qp->qpn, qp->pid };
+	case HERALD_OBJECT_CQ:
+		cq = source_cq(src);
+		return (struct owner){ cq->dev, cq->ib.res.id, cq->pid };
 	default:
-		return container_of(src, struct herald_srq, events)->dev;
+		srq = source_srq(src);
+		return (struct owner){ srq->dev, srq->ib.res.id, srq->pid };
 	}
+}
+
+static void source_trace(struct herald_event_source *src, int type, bool provoked,
+			 enum herald_trace_verdict verdict)
+{
+	struct owner o;
+
+	if (!trace_herald_async_event_enabled())
+		return;
+	o = source_owner(src);
+	trace_herald_async_event(o.dev, type, src->object, o.number, provoked, o.pid, verdict);
 }
 
 /* ---------------------------------------------------------------- noting -- */
@@ -50,7 +97,7 @@ static bool source_has(const struct herald_event_source *src, enum ib_event_type
 	int i;
 
 	for (i = 0; i < src->count; i++)
-		if (src->queue[i] == type)
+		if (src->queue[i].type == type)
 			return true;
 	return false;
 }
@@ -60,7 +107,7 @@ static bool source_claim(struct herald_event_source *src, struct herald_deferred
 {
 	if (src->claimed)
 		return true;
-	if (src->kind == HERALD_SOURCE_QP && !herald_qp_get(source_qp(src)))
+	if (src->object == HERALD_OBJECT_QP && !herald_qp_get(source_qp(src)))
 		return false;
 	src->claimed = true;
 	src->next = NULL;
@@ -72,35 +119,40 @@ static bool source_claim(struct herald_event_source *src, struct herald_deferred
 	return true;
 }
 
-static void source_note(struct herald_event_source *src, enum ib_event_type type,
+static void source_note(struct herald_event_source *src, enum ib_event_type type, bool provoked,
 			struct herald_deferred *d)
 {
 	bool coalesced = false;
 	unsigned long flags;
 
 	spin_lock_irqsave(&src->lock, flags);
-	if (src->count == HERALD_EVENT_QUEUE || source_has(src, type))
+	if (src->count == HERALD_EVENT_QUEUE || source_has(src, type)) {
 		coalesced = true;
-	else if (source_claim(src, d))
-		src->queue[src->count++] = type;
+		source_trace(src, type, provoked, HERALD_TRACE_COALESCED);
+	} else if (source_claim(src, d)) {
+		src->queue[src->count].type = type;
+		src->queue[src->count++].provoked = provoked;
+		src->raised++;
+		source_trace(src, type, provoked, HERALD_TRACE_RAISED);
+	}
 	spin_unlock_irqrestore(&src->lock, flags);
 	if (coalesced)
-		herald_count(source_dev(src), HERALD_CTR_events_coalesced);
+		herald_count(source_owner(src).dev, HERALD_CTR_events_coalesced);
 }
 
 void herald_event_qp(struct herald_qp *qp, enum ib_event_type type, struct herald_deferred *d)
 {
-	source_note(&qp->events, type, d);
+	source_note(&qp->events, type, d->provoked, d);
 }
 
 void herald_event_cq(struct herald_cq *cq, enum ib_event_type type, struct herald_deferred *d)
 {
-	source_note(&cq->events, type, d);
+	source_note(&cq->events, type, d->provoked, d);
 }
 
 void herald_event_srq(struct herald_srq *srq, enum ib_event_type type, struct herald_deferred *d)
 {
-	source_note(&srq->events, type, d);
+	source_note(&srq->events, type, d->provoked, d);
 }
 
 void herald_event_overrun(struct herald_cq *cq, struct herald_deferred *d)
@@ -115,43 +167,56 @@ void herald_event_overrun(struct herald_cq *cq, struct herald_deferred *d)
 
 /* ------------------------------------------------------------ delivering -- */
 
-void herald_event_port(struct herald_dev *dev, enum ib_event_type type)
+static enum herald_object port_event_object(enum ib_event_type type)
 {
+	if (type == IB_EVENT_DEVICE_FATAL || type == HERALD_EVENT_SPEED_CHANGE)
+		return HERALD_OBJECT_DEVICE;
+	return HERALD_OBJECT_PORT;
+}
+
+void herald_event_port(struct herald_dev *dev, enum ib_event_type type, bool provoked)
+{
+	enum herald_object object = port_event_object(type);
+	/* the core does the same when a device is removed */
+	u32 number = type == IB_EVENT_DEVICE_FATAL ? 0 : 1;
 	struct ib_event event = {
 		.device = &dev->ib,
-		.element.port_num = 1,
+		.element.port_num = number,
 		.event = type,
 	};
 
 	herald_count(dev, HERALD_CTR_async_events);
+	trace_herald_async_event(dev, type, object, number, provoked, 0, HERALD_TRACE_RAISED);
+	trace_herald_async_event(dev, type, object, number, provoked, 0, HERALD_TRACE_DELIVERED);
 	ib_dispatch_event(&event);
 }
 
 /* A kernel consumer need not have a handler. */
 static void source_deliver(struct herald_event_source *src, enum ib_event_type type)
 {
-	struct ib_event event = { .device = &source_dev(src)->ib, .event = type };
+	struct herald_dev *dev = source_owner(src).dev;
+	struct ib_event event = { .device = &dev->ib, .event = type };
 	void (*handler)(struct ib_event *event, void *context);
 	void *context;
 
-	switch (src->kind) {
-	case HERALD_SOURCE_QP:
+	switch (src->object) {
+	case HERALD_OBJECT_QP:
 		event.element.qp = &source_qp(src)->ib;
 		handler = event.element.qp->event_handler;
 		context = event.element.qp->qp_context;
 		break;
-	case HERALD_SOURCE_CQ:
-		event.element.cq = &container_of(src, struct herald_cq, events)->ib;
+	case HERALD_OBJECT_CQ:
+		event.element.cq = &source_cq(src)->ib;
 		handler = event.element.cq->event_handler;
 		context = event.element.cq->cq_context;
 		break;
 	default:
-		event.element.srq = &container_of(src, struct herald_srq, events)->ib;
+		event.element.srq = &source_srq(src)->ib;
 		handler = event.element.srq->event_handler;
 		context = event.element.srq->srq_context;
 		break;
 	}
-	herald_count(source_dev(src), HERALD_CTR_async_events);
+	herald_count(dev, HERALD_CTR_async_events);
 	if (handler)
 		handler(&event, context);
 }
@@ -167,8 +232,10 @@ static int source_pop(struct herald_event_source *src)
 
 	spin_lock_irqsave(&src->lock, flags);
 	if (src->count) {
-		type = src->queue[0];
-		memmove(&src->queue[0], &src->queue[1], --src->count);
+		type = src->queue[0].type;
+		source_trace(src, type, src->queue[0].provoked, HERALD_TRACE_DELIVERED);
+		src->count--;
+		memmove(&src->queue[0], &src->queue[1], src->count * sizeof(src->queue[0]));
 	} else {
 		src->claimed = false;
 	}
@@ -187,7 +254,7 @@ static void settle(const struct herald_qp *qp)
 
 static void source_run(struct herald_event_source *src)
 {
-	struct herald_qp *qp = src->kind == HERALD_SOURCE_QP ? source_qp(src) : NULL;
+	struct herald_qp *qp = src->object == HERALD_OBJECT_QP ? source_qp(src) : NULL;
 	int type;
 
 	lockdep_assert_not_held(&src->lock);
@@ -200,6 +267,11 @@ static void source_run(struct herald_event_source *src)
 	wake_up_var(&src->claimed);
 	if (qp)
 		herald_qp_put(qp);
+}
+
+static void source_work(struct work_struct *work)
+{
+	source_run(container_of(work, struct herald_event_source, work));
 }
 
 static bool source_is_idle(struct herald_event_source *src)
@@ -216,6 +288,8 @@ static bool source_is_idle(struct herald_event_source *src)
 void herald_event_source_flush(struct herald_event_source *src)
 {
 	wait_var_event(&src->claimed, source_is_idle(src));
+	/* only its last steps, which do not touch the source, may be left */
+	flush_work(&src->work);
 }
 
 /* ---------------------------------------------------------------- runner -- */
@@ -237,7 +311,10 @@ void herald_deferred_run(struct herald_deferred *d)
 		} else if (d->sources) {
 			src = d->sources;
 			d->sources = src->next;
-			source_run(src);
+			if (src->user)
+				source_run(src);
+			else
+				queue_work(herald_wq, &src->work);
 		} else {
 			return;
 		}

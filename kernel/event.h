@@ -11,6 +11,7 @@
 #define HERALD_EVENT_H
 
 #include <linux/spinlock.h>
+#include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
 struct herald_cq;
@@ -26,16 +27,31 @@ struct herald_dev;
  */
 #define HERALD_EVENT_QUEUE	8
 
-struct herald_event_source {
-	spinlock_t lock;
-	u8 queue[HERALD_EVENT_QUEUE];	/* enum ib_event_type */
-	u8 count;
-	bool claimed;			/* some context will deliver what is queued */
-	struct herald_event_source *next;	/* on that context's herald_deferred */
-	enum { HERALD_SOURCE_QP, HERALD_SOURCE_CQ, HERALD_SOURCE_SRQ } kind;
+enum herald_object {
+	HERALD_OBJECT_QP,
+	HERALD_OBJECT_CQ,
+	HERALD_OBJECT_SRQ,
+	HERALD_OBJECT_PORT,
+	HERALD_OBJECT_DEVICE,
 };
 
-void herald_event_source_init(struct herald_event_source *src, int kind);
+struct herald_event_source {
+	spinlock_t lock;
+	struct {
+		u8 type;		/* enum ib_event_type */
+		bool provoked;		/* on purpose, see provoke.h */
+	} queue[HERALD_EVENT_QUEUE];
+	u8 count;
+	bool claimed;			/* some context will deliver what is queued */
+	bool user;			/* a process's: delivered where it is noted */
+	u8 object;			/* enum herald_object: QP, CQ or SRQ */
+	u32 raised;			/* how many ever */
+	struct herald_event_source *next;	/* on that context's herald_deferred */
+	struct work_struct work;	/* delivers to a kernel consumer */
+};
+
+void herald_event_source_init(struct herald_event_source *src, enum herald_object object,
+			      bool user);
 
 /**
  * struct herald_deferred - callbacks to be run when no lock is held
@@ -43,6 +59,7 @@ void herald_event_source_init(struct herald_event_source *src, int kind);
  * @sources: objects with asynchronous events to deliver
  * @overrun: CQs that have just overrun (chained by herald_cq.overrun_next):
  *	their QPs must be put into the error state
+ * @provoked: what happens now happens on purpose, and so do its consequences
  * @cqs_last, @sources_last, @overrun_last: the ends of the chains, which keep
  *	the order in which things happened; valid while the chain is not empty
  */
@@ -53,6 +70,7 @@ struct herald_deferred {
 	struct herald_cq *cqs_last;
 	struct herald_event_source *sources_last;
 	struct herald_cq *overrun_last;
+	bool provoked;
 };
 
 #define HERALD_DEFERRED(name) struct herald_deferred name = {}
@@ -76,8 +94,11 @@ void herald_event_srq(struct herald_srq *srq, enum ib_event_type type, struct he
 /* Note that @cq has overrun.  Context: any; cq->lock may be held. */
 void herald_event_overrun(struct herald_cq *cq, struct herald_deferred *d);
 
-/* Raise an event of the port.  Context: any; no herald lock held. */
-void herald_event_port(struct herald_dev *dev, enum ib_event_type type);
+/*
+ * Raise an event of the port (or of the device, as the event has it).
+ * Context: any; no herald lock held.
+ */
+void herald_event_port(struct herald_dev *dev, enum ib_event_type type, bool provoked);
 
 /**
  * herald_deferred_run - deliver all that was noted

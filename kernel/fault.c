@@ -2,7 +2,7 @@
 /* What is done to a device on purpose: the files in debugfs, and their commands. */
 #include <linux/debugfs.h>
 #include <linux/kstrtox.h>
-#include <linux/seq_file.h>
+#include <linux/moduleparam.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 #include <rdma/restrack.h>
@@ -10,41 +10,16 @@
 #include "cq.h"
 #include "cq_hold.h"
 #include "cq_table.h"
+#include "debugfs_tables.h"
 #include "device.h"
 #include "fault.h"
+#include "provoke.h"
 
 static struct dentry *herald_root;
 
-/* ----------------------------------------------------------------- the CQs -- */
-
-static int show_cq(struct herald_cq *cq, void *arg)
-{
-	struct seq_file *m = arg;
-	struct herald_cq_info info;
-
-	if (!rdma_restrack_is_tracked(&cq->ib.res))
-		return 0;	/* not quite made yet */
-	herald_cq_look(cq, &info);
-	seq_printf(m, "%u %d %u %d %u %u %u %s %s", cq->ib.res.id, cq->pid, cq->cpu, cq->ib.cqe,
-		   info.unpolled, info.held, info.waiting, herald_arm_state_name(info.armed),
-		   info.dead ? "dead" : "ok");
-#define HERALD_CQ_STAT(name) seq_printf(m, " %llu", info.stats.name);
-	HERALD_CQ_STATS(HERALD_CQ_STAT)
-#undef HERALD_CQ_STAT
-	seq_putc(m, '\n');
-	return 0;
-}
-
-static int cqs_show(struct seq_file *m, void *unused)
-{
-	seq_puts(m, "cqn pid cpu cqe unpolled held waiting armed state");
-#define HERALD_CQ_STAT(name) seq_puts(m, " " #name);
-	HERALD_CQ_STATS(HERALD_CQ_STAT)
-#undef HERALD_CQ_STAT
-	seq_putc(m, '\n');
-	return herald_cqs_each(m->private, show_cq, m);
-}
-DEFINE_SHOW_ATTRIBUTE(cqs);
+static bool provoke;
+module_param(provoke, bool, 0444);
+MODULE_PARM_DESC(provoke, "New devices take commands that provoke events and faults (default: no)");
 
 /* ---------------------------------------------------------------- commands -- */
 
@@ -140,25 +115,47 @@ static int run_on_cq(struct herald_cq *cq, void *arg)
 	return ret < 0 ? ret : 1;
 }
 
-static ssize_t control_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
+static int run_cq_command(struct herald_dev *dev, char *line)
 {
-	struct herald_dev *dev = file->private_data;
 	struct request request;
-	char line[64];
 	int ret;
 
-	if (len >= sizeof(line))
-		return -EINVAL;
-	if (copy_from_user(line, buf, len))
-		return -EFAULT;
-	line[len] = '\0';
-	ret = parse(strim(line), &request);
+	ret = parse(line, &request);
 	if (ret)
 		return ret;
 	ret = herald_cqs_each(dev, run_on_cq, &request);
 	if (ret < 0)
 		return ret;
-	return request.found ? len : -ENOENT;
+	return request.found ? 0 : -ENOENT;
+}
+
+#define PROVOKE	"provoke "
+
+static int run_line(struct herald_dev *dev, char *line)
+{
+	if (strstarts(line, PROVOKE))
+		return herald_provoke(dev, line + strlen(PROVOKE));
+	return run_cq_command(dev, line);
+}
+
+static ssize_t control_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
+{
+	struct herald_dev *dev = file->private_data;
+	char line[64];
+	int ret;
+
+	if (!READ_ONCE(dev->allow))
+		return -EPERM;
+	if (len >= sizeof(line))
+		return -EINVAL;
+	if (copy_from_user(line, buf, len))
+		return -EFAULT;
+	line[len] = '\0';
+	/* what follows a NUL was never looked at */
+	if (strlen(line) != len)
+		return -EINVAL;
+	ret = run_line(dev, strim(line));
+	return ret ?: len;
 }
 
 static const struct file_operations control_fops = {
@@ -170,11 +167,32 @@ static const struct file_operations control_fops = {
 
 /* ------------------------------------------------------------------- files -- */
 
+static int allow_get(void *data, u64 *value)
+{
+	struct herald_dev *dev = data;
+
+	*value = READ_ONCE(dev->allow);
+	return 0;
+}
+
+static int allow_set(void *data, u64 value)
+{
+	struct herald_dev *dev = data;
+
+	if (value > 1)
+		return -EINVAL;
+	WRITE_ONCE(dev->allow, value);
+	return 0;
+}
+DEFINE_DEBUGFS_ATTRIBUTE(allow_fops, allow_get, allow_set, "%llu\n");
+
 void herald_fault_add(struct herald_dev *dev)
 {
 	dev->debugfs = debugfs_create_dir(dev_name(&dev->ib.dev), herald_root);
-	debugfs_create_file("cqs", 0400, dev->debugfs, dev, &cqs_fops);
+	dev->allow = provoke;
+	herald_tables_add(dev);
 	debugfs_create_file("control", 0200, dev->debugfs, dev, &control_fops);
+	debugfs_create_file("allow", 0600, dev->debugfs, dev, &allow_fops);
 }
 
 void herald_fault_remove(struct herald_dev *dev)

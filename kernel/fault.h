@@ -3,7 +3,11 @@
  * What is done to a device on purpose, by root, through debugfs:
  *
  *	/sys/kernel/debug/herald/DEVICE/cqs	its CQs: what they hold and have counted
+ *	/sys/kernel/debug/herald/DEVICE/qps	its QPs: their states
+ *	/sys/kernel/debug/herald/DEVICE/srqs	its SRQs
  *	/sys/kernel/debug/herald/DEVICE/control	commands; see commands[] in fault.c
+ *	/sys/kernel/debug/herald/DEVICE/allow	1: commands are taken; at first what
+ *						the module parameter "provoke" says
  */
 #ifndef HERALD_FAULT_H
 #define HERALD_FAULT_H

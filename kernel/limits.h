@@ -21,7 +21,7 @@
 #define HERALD_MAX_FAST_REG	4096	/* pages per fast registration */
 #define HERALD_MAX_MSG		0x80000000u	/* bytes */
 #define HERALD_GID_TABLE_LEN	1024
-#define HERALD_PKEY_TABLE_LEN	1
+#define HERALD_PKEY_TABLE_LEN	2
 #define HERALD_DEFAULT_PKEY	0xffff
 
 /* Data moves in pieces of this size; between two pieces an engine checks state. */

@@ -106,10 +106,14 @@ int herald_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	struct herald_mcast_member *member;
 	struct herald_mcast_group *group;
 	unsigned long flags;
-	int err = -ENOMEM;
+	int err;
 
 	if (qp->type != IB_QPT_UD)
 		return -EINVAL;
+	err = herald_dev_check(qp->dev);
+	if (err)
+		return err;
+	err = -ENOMEM;
 	group = kzalloc_obj(*group, GFP_KERNEL_ACCOUNT);
 	member = kzalloc_obj(*member, GFP_KERNEL_ACCOUNT);
 	if (!group || !member)

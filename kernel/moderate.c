@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Moderation of completion events (ibv_modify_cq, rdma_set_cq_moderation). */
 #include "cq.h"
+#include "device.h"
 #include "event.h"
 #include "moderate.h"
 #include "notify.h"
@@ -72,7 +73,10 @@ int herald_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 	struct herald_cq *cq = to_hcq(ibcq);
 	struct herald_moderation *m = &cq->moderation;
 	unsigned long flags;
+	int ret = herald_dev_check(cq->dev);
 
+	if (ret)
+		return ret;
 	if (count > 1 && !period)
 		return -EINVAL;
 	spin_lock_irqsave(&cq->lock, flags);

@@ -21,11 +21,13 @@ struct herald_mr *herald_mr_new(struct ib_pd *pd)
 {
 	struct herald_dev *dev = to_hdev(pd->device);
 	struct herald_mr *mr;
-	int ret = -ENOMEM;
 	u32 key;
+	int ret;
 
-	if (!herald_object_count(&dev->num_mr, HERALD_MAX_MR))
-		return ERR_PTR(-ENOMEM);
+	ret = herald_object_count(dev, &dev->num_mr, HERALD_MAX_MR);
+	if (ret)
+		return ERR_PTR(ret);
+	ret = -ENOMEM;
 	mr = kzalloc(sizeof(*mr), GFP_KERNEL_ACCOUNT);
 	if (!mr)
 		goto err_count;
@@ -292,7 +294,7 @@ struct ib_mr *herald_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!mr->umem)
 		return ERR_PTR(-EINVAL);
-	ret = herald_udata_zero(udata);
+	ret = herald_udata_zero(udata) ?: herald_dev_check(mr->dev);
 	if (ret)
 		return ERR_PTR(ret);
 	/* Nobody else changes a process's region: the core locks the object. */

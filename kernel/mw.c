@@ -278,8 +278,9 @@ int herald_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 
 	if (ret)
 		return ret;
-	if (!herald_object_count(&dev->num_mw, HERALD_MAX_MW))
-		return -ENOMEM;
+	ret = herald_object_count(dev, &dev->num_mw, HERALD_MAX_MW);
+	if (ret)
+		return ret;
 	mw->win = new_window(dev, ibmw, &ibmw->rkey);
 	if (!mw->win) {
 		atomic_dec(&dev->num_mw);

@@ -22,6 +22,7 @@
 #include "cq.h"
 #include "device.h"
 #include "notify.h"
+#include "trace.h"
 
 /* Events that one context delivers for one CQ before the work item takes over. */
 #define NOTIFY_BUDGET	64
@@ -96,6 +97,7 @@ static void notify_deliver(struct herald_cq *cq)
 	for (n = 0; n < NOTIFY_BUDGET; n++) {
 		if (!notify_next_event(cq))
 			return;
+		trace_herald_comp_event(cq, HERALD_TRACE_DELIVERED);
 		if (cq->ib.comp_handler)
 			cq->ib.comp_handler(&cq->ib, cq->ib.cq_context);
 	}

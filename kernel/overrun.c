@@ -99,9 +99,11 @@ static void overrun(struct herald_cq *cq, struct herald_deferred *d)
 /* Any number of QPs flush here: not in the context of whoever overran the CQ. */
 static void overrun_work(struct work_struct *work)
 {
-	HERALD_DEFERRED(d);
+	struct herald_cq *cq = container_of(work, struct herald_cq, overrun_work);
+	/* written before the work was queued */
+	struct herald_deferred d = { .provoked = cq->overrun_provoked };
 
-	overrun(container_of(work, struct herald_cq, overrun_work), &d);
+	overrun(cq, &d);
 	herald_deferred_run(&d);
 }
 

@@ -82,6 +82,31 @@ struct herald_qp *herald_qp_find_gsi(struct herald_dev *dev)
 	return qp;
 }
 
+int herald_qps_each(struct herald_dev *dev, int (*fn)(struct herald_qp *qp, void *arg), void *arg)
+{
+	struct herald_qp *qp = herald_qp_find_gsi(dev);
+	struct herald_qp_ref *ref;
+	unsigned long qpn;
+	int ret = 0;
+
+	if (qp) {
+		ret = fn(qp, arg);
+		herald_qp_put(qp);
+	}
+	xa_for_each(&qp_numbers, qpn, ref) {
+		if (ret)
+			break;
+		qp = herald_qp_find(qpn);
+		if (!qp)
+			continue;
+		if (qp->dev == dev)
+			ret = fn(qp, arg);
+		herald_qp_put(qp);
+		cond_resched();
+	}
+	return ret;
+}
+
 static struct herald_qp_ref *new_ref(struct herald_qp *qp)
 {
 	struct herald_qp_ref *ref = kzalloc(sizeof(*ref), GFP_KERNEL);
@@ -206,6 +231,7 @@ static void setup(struct herald_qp *qp, struct herald_dev *dev, const struct ib_
 	qp->type = init->qp_type;
 	qp->user = uctx;
 	qp->uctx = uctx;
+	qp->pid = uctx ? task_tgid_nr(current) : 0;
 	qp->sq_sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->scq = to_hcq(init->send_cq);
 	qp->rcq = to_hcq(init->recv_cq);
@@ -219,7 +245,7 @@ static void setup(struct herald_qp *qp, struct herald_dev *dev, const struct ib_
 	spin_lock_init(&qp->lock);
 	qp->state = IB_QPS_RESET;
 	herald_qp_clear_attr(qp);
-	herald_event_source_init(&qp->events, HERALD_SOURCE_QP);
+	herald_event_source_init(&qp->events, HERALD_OBJECT_QP, uctx);
 
 	herald_requester_init(qp);
 	herald_responder_init(qp);
@@ -302,6 +328,18 @@ static void wait_until_gone(struct herald_qp *qp)
 	herald_event_source_flush(&qp->events);
 }
 
+/* Either whoever flushes all QPs of a device finds this one, or this sees why. */
+static void check_fatal(struct herald_qp *qp)
+{
+	HERALD_DEFERRED(d);
+
+	smp_mb();	/* pairs with the one in device_fatal() */
+	if (!herald_dev_check(qp->dev))
+		return;
+	herald_qp_error(qp, -1, &d);
+	herald_deferred_run(&d);
+}
+
 /* The object is complete; give it its number and let it be known. */
 static int introduce(struct herald_qp *qp, struct ib_udata *udata)
 {
@@ -316,8 +354,10 @@ static int introduce(struct herald_qp *qp, struct ib_udata *udata)
 	qp->ib.qp_num = qp->qpn;
 	attach_cqs(qp);
 	ret = publish_number(qp);
-	if (!ret)
+	if (!ret) {
+		check_fatal(qp);
 		return 0;
+	}
 
 	/* a CQ that overran may hold a reference already: it goes as destroy's does */
 	herald_qp_quiesce(qp, true);
@@ -340,8 +380,9 @@ int herald_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 		return ret;
 	if (udata)
 		uctx = &rdma_udata_to_drv_context(udata, struct herald_ucontext, ib)->ib;
-	if (!herald_object_count(&dev->num_qp, HERALD_MAX_QP))
-		return -ENOMEM;
+	ret = herald_object_count(dev, &dev->num_qp, HERALD_MAX_QP);
+	if (ret)
+		return ret;
 
 	ret = -ENOMEM;
 	qp->ref = new_ref(qp);

@@ -54,6 +54,7 @@ struct herald_qp_ref {
  * @scq, @rcq, @srq: where it completes and receives (@srq may be NULL)
  * @sq_sig_all, @cap: as created (@cap as granted)
  * @user: its rings belong to a process, whose context is @uctx
+ * @pid: the process that made it, as the initial namespace calls it; 0: the kernel
  *
  * @lock: protects what stands under "state"; irq-safe; a leaf.  Attributes are
  * written before the state that makes engines look at them.
@@ -72,6 +73,7 @@ struct herald_qp {
 	enum ib_qp_type type;
 	bool user;
 	struct ib_ucontext *uctx;
+	pid_t pid;
 	bool sq_sig_all;
 	struct ib_qp_cap cap;
 	struct herald_cq *scq, *rcq;
@@ -84,6 +86,7 @@ struct herald_qp {
 	spinlock_t lock;
 	enum ib_qp_state state;		/* written under lock with release, see herald_qp_may */
 	u32 latch;			/* enum herald_qp_event_latch */
+	u32 provoked;			/* those whose event, when it comes, was provoked */
 	bool sqd_notify;		/* SQ_DRAINED was asked for */
 	bool dying;			/* destroy has begun */
 	bool resetting;			/* a reset waits for the engines; state is RESET */
@@ -143,6 +146,12 @@ static inline struct herald_qp *to_hqp(struct ib_qp *ibqp)
  */
 struct herald_qp *herald_qp_find(u32 qpn);
 struct herald_qp *herald_qp_find_gsi(struct herald_dev *dev);
+
+/*
+ * Call @fn, with a reference, for every QP of the device, until it returns
+ * something else than 0; return that, or 0.  Context: may sleep.
+ */
+int herald_qps_each(struct herald_dev *dev, int (*fn)(struct herald_qp *qp, void *arg), void *arg);
 bool herald_qp_get(struct herald_qp *qp);	/* false if it is going away */
 void herald_qp_put(struct herald_qp *qp);
 
@@ -170,9 +179,10 @@ static inline unsigned int herald_qp_may(const struct herald_qp *qp)
  * again.  The event is that of the call which entered the state; but QP_FATAL
  * is raised, once, of a QP that was there already too: it may be all that tells
  * of completions which were lost with their CQ.
+ * Return: true if this call entered the state, or raised the event.
  * Context: any; no lock held.
  */
-void herald_qp_error(struct herald_qp *qp, int event, struct herald_deferred *d);
+bool herald_qp_error(struct herald_qp *qp, int event, struct herald_deferred *d);
 
 /* Send queue error (UC, UD): RTS or SQD to SQE; from any other state, nothing. */
 void herald_qp_sq_error(struct herald_qp *qp, struct herald_deferred *d);
@@ -182,6 +192,9 @@ static inline void herald_qp_fatal(struct herald_qp *qp, struct herald_deferred 
 {
 	herald_qp_error(qp, IB_EVENT_QP_FATAL, d);
 }
+
+/* What a provoked SQ_DRAINED does: see docs/events.md.  0 or -EINVAL.  Context: no lock held. */
+int herald_qp_drain(struct herald_qp *qp, struct herald_deferred *d);
 
 /* The first request reached a QP in RTR: COMM_EST, once. */
 void herald_qp_comm_est(struct herald_qp *qp, struct herald_deferred *d);

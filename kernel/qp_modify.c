@@ -54,6 +54,7 @@ void herald_qp_clear_attr(struct herald_qp *qp)
 	qp->qkey = 0;
 	qp->mtu = is_datagram(qp) ? herald_dev_mtu(qp->dev) : 0;
 	qp->latch = 0;
+	qp->provoked = 0;
 	qp->sqd_notify = false;
 }
 
@@ -79,28 +80,39 @@ static void mark_rings_in_error(struct herald_qp *qp)
 	smp_mb();
 }
 
-void herald_qp_error(struct herald_qp *qp, int event, struct herald_deferred *d)
+static void enter_error(struct herald_qp *qp, bool provoked)
 {
-	bool entered = false, fatal = event == IB_EVENT_QP_FATAL;
+	if (provoked)
+		qp->provoked |= HERALD_LATCH_LAST_WQE;
+	else
+		qp->provoked &= ~HERALD_LATCH_LAST_WQE;
+	set_state(qp, IB_QPS_ERR);
+}
+
+bool herald_qp_error(struct herald_qp *qp, int event, struct herald_deferred *d)
+{
+	bool entered = false, raised = false, fatal = event == IB_EVENT_QP_FATAL;
 	unsigned long flags;
 
 	spin_lock_irqsave(&qp->lock, flags);
 	if (!qp->dying && !qp->resetting) {
 		entered = qp->state != IB_QPS_ERR;
 		if (entered)
-			set_state(qp, IB_QPS_ERR);
-		if ((entered && event >= 0) || (fatal && !(qp->latch & HERALD_LATCH_FATAL)))
+			enter_error(qp, d->provoked);
+		raised = (entered && event >= 0) || (fatal && !(qp->latch & HERALD_LATCH_FATAL));
+		if (raised)
 			herald_event_qp(qp, event, d);
 		if (fatal)
 			qp->latch |= HERALD_LATCH_FATAL;
 	}
 	spin_unlock_irqrestore(&qp->lock, flags);
 	if (!entered)
-		return;
+		return raised;
 
 	mark_rings_in_error(qp);
 	herald_responder_kick(qp, d);
 	herald_requester_kick_work(qp);
+	return true;
 }
 
 void herald_qp_sq_error(struct herald_qp *qp, struct herald_deferred *d)
@@ -127,6 +139,7 @@ void herald_qp_sq_error(struct herald_qp *qp, struct herald_deferred *d)
 static void latch_event(struct herald_qp *qp, enum ib_qp_state state, u32 latch,
 			enum ib_event_type event, struct herald_deferred *d)
 {
+	bool provoked = d->provoked;
 	unsigned long flags;
 
 	if (READ_ONCE(qp->state) != state || (READ_ONCE(qp->latch) & latch))
@@ -134,8 +147,11 @@ static void latch_event(struct herald_qp *qp, enum ib_qp_state state, u32 latch,
 	spin_lock_irqsave(&qp->lock, flags);
 	if (!qp->dying && qp->state == state && !(qp->latch & latch)) {
 		qp->latch |= latch;
+		/* a state that was provoked makes what comes of it so, too */
+		d->provoked |= !!(qp->provoked & latch);
 		if (latch != HERALD_LATCH_DRAINED || qp->sqd_notify)
 			herald_event_qp(qp, event, d);
+		d->provoked = provoked;
 	}
 	spin_unlock_irqrestore(&qp->lock, flags);
 }
@@ -150,6 +166,28 @@ void herald_qp_comm_est(struct herald_qp *qp, struct herald_deferred *d)
 void herald_qp_drained(struct herald_qp *qp, struct herald_deferred *d)
 {
 	latch_event(qp, IB_QPS_SQD, HERALD_LATCH_DRAINED, IB_EVENT_SQ_DRAINED, d);
+}
+
+/* As a modify to SQD that asks for the event; in SQD, as if it had been asked for. */
+int herald_qp_drain(struct herald_qp *qp, struct herald_deferred *d)
+{
+	unsigned long flags;
+	int ret = 0;
+
+	spin_lock_irqsave(&qp->lock, flags);
+	if (qp->dying || (qp->state != IB_QPS_RTS && qp->state != IB_QPS_SQD)) {
+		ret = -EINVAL;
+	} else {
+		qp->latch &= ~HERALD_LATCH_DRAINED;
+		qp->provoked |= HERALD_LATCH_DRAINED;
+		qp->sqd_notify = true;
+		qp->attr.en_sqd_async_notify = 1;
+		set_state(qp, IB_QPS_SQD);
+	}
+	spin_unlock_irqrestore(&qp->lock, flags);
+	if (!ret)
+		herald_requester_kick_work(qp);
+	return ret;
 }
 
 void herald_qp_last_wqe(struct herald_qp *qp, struct herald_deferred *d)
@@ -215,6 +253,8 @@ static int check_attr(const struct herald_qp *qp, struct change *c)
 	    !fits(mask, IB_QP_RETRY_CNT, a->retry_cnt, MAX_3BIT) ||
 	    !fits(mask, IB_QP_RNR_RETRY, a->rnr_retry, MAX_3BIT))
 		return -EINVAL;
+	if ((mask & IB_QP_PKEY_INDEX) && !herald_dev_pkey(qp->dev, a->pkey_index))
+		return -EINVAL;
 	if ((mask & IB_QP_PORT) && a->port_num != 1)
 		return -EINVAL;
 	if ((mask & IB_QP_ACCESS_FLAGS) && (a->qp_access_flags & ~IB_ACCESS_SUPPORTED))
@@ -230,6 +270,9 @@ static int check_transition(const struct herald_qp *qp, struct change *c)
 	if ((c->mask & IB_QP_CUR_STATE) && c->attr->cur_qp_state != c->from)
 		return -EINVAL;
 	c->to = c->mask & IB_QP_STATE ? c->attr->qp_state : c->from;
+	/* after a fatal error every QP is in the error state; whoever drains asks for it again */
+	if (herald_dev_check(qp->dev) && (c->mask != IB_QP_STATE || c->to != IB_QPS_ERR))
+		return -EIO;
 	if (!ib_modify_qp_is_ok(c->from, c->to, qp->type, c->mask))
 		return -EINVAL;
 
@@ -287,8 +330,12 @@ static void enter(struct herald_qp *qp, const struct change *c)
 	case IB_QPS_RTR:
 		qp->latch &= ~HERALD_LATCH_COMM_EST;
 		break;
+	case IB_QPS_ERR:
+		qp->provoked &= ~HERALD_LATCH_LAST_WQE;
+		break;
 	case IB_QPS_SQD:
 		qp->latch &= ~HERALD_LATCH_DRAINED;
+		qp->provoked &= ~HERALD_LATCH_DRAINED;
 		qp->sqd_notify = (c->mask & IB_QP_EN_SQD_ASYNC_NOTIFY) &&
 				 c->attr->en_sqd_async_notify;
 		break;

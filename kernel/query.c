@@ -148,7 +148,7 @@ int herald_query_pkey(struct ib_device *ibdev, u32 port, u16 index, u16 *pkey)
 {
 	if (index >= HERALD_PKEY_TABLE_LEN)
 		return -EINVAL;
-	*pkey = HERALD_DEFAULT_PKEY;
+	*pkey = herald_dev_pkey(to_hdev(ibdev), index);
 	return 0;
 }
 

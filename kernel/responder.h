@@ -21,7 +21,7 @@ struct herald_deferred;
  *	this piece
  * @remote_addr, @rkey, @compare_add, @swap: as the operation has them
  * @src_qpn, @src_av: who sent it
- * @qkey, @pkey_index: datagrams
+ * @qkey, @pkey: datagrams; 0: the sender has no P_Key
  * @grh: datagrams: the 40 bytes that precede the payload
  */
 struct herald_request {
@@ -40,6 +40,7 @@ struct herald_request {
 	u32 src_qpn;
 	const struct herald_av *src_av;
 	u32 qkey;
+	u16 pkey;
 	const u8 *grh;
 	u32 flush_placement;
 	u32 flush_selectivity;

@@ -13,12 +13,11 @@ static atomic_t srq_numbers;
 
 /* -------------------------------------------------------- the data path -- */
 
-/* An impossible index: nothing is taken from this ring again, and that is said once. */
+/* Nothing is taken from this ring again, and that is said once. */
 static void srq_die(struct herald_srq *srq, struct herald_deferred *d)
 {
 	srq->dead = true;
 	WRITE_ONCE(srq->ring.ctl->flags, HERALD_RING_DEAD);
-	herald_count(srq->dev, HERALD_CTR_bad_ring_index);
 	herald_event_srq(srq, IB_EVENT_SRQ_ERR, d);
 }
 
@@ -45,10 +44,12 @@ int herald_srq_take(struct herald_srq *srq, struct herald_recv *recv, struct her
 	spin_lock_irqsave(&srq->lock, flags);
 	if (!srq->dead) {
 		ret = herald_recv_copy(&srq->ring, srq->max_sge, recv);
-		if (ret == -EINVAL)
+		if (ret == -EINVAL) {	/* an impossible index */
+			herald_count(srq->dev, HERALD_CTR_bad_ring_index);
 			srq_die(srq, d);
-		else if (ret)
+		} else if (ret) {
 			srq_check_limit(srq, d);
+		}
 	}
 	spin_unlock_irqrestore(&srq->lock, flags);
 	recv->queue = HERALD_CQE_SRQ;
@@ -76,6 +77,83 @@ int herald_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		}
 	}
 	spin_unlock_irqrestore(&srq->post_lock, flags);
+	return ret;
+}
+
+/* --------------------------------------------------------------- on purpose -- */
+
+int herald_srq_kill(struct herald_srq *srq, struct herald_deferred *d)
+{
+	int ret = -EINVAL;
+
+	spin_lock_irq(&srq->lock);
+	if (!srq->dead) {
+		srq_die(srq, d);
+		ret = 0;
+	}
+	spin_unlock_irq(&srq->lock);
+	return ret;
+}
+
+void herald_srq_fire_limit(struct herald_srq *srq, struct herald_deferred *d)
+{
+	spin_lock_irq(&srq->lock);
+	srq->limit = 0;
+	herald_event_srq(srq, IB_EVENT_SRQ_LIMIT_REACHED, d);
+	spin_unlock_irq(&srq->lock);
+}
+
+void herald_srq_look(struct herald_srq *srq, struct herald_srq_info *info)
+{
+	spin_lock_irq(&srq->lock);
+	info->limit = srq->limit;
+	info->dead = srq->dead;
+	info->posted = herald_ring_pending(&srq->ring);
+	info->events = READ_ONCE(srq->events.raised);
+	spin_unlock_irq(&srq->lock);
+}
+
+/* ------------------------------------------------------ those of a device -- */
+
+void herald_srqs_init(struct herald_dev *dev)
+{
+	INIT_LIST_HEAD(&dev->srqs);
+	mutex_init(&dev->srqs_mutex);
+}
+
+void herald_srqs_exit(struct herald_dev *dev)
+{
+	WARN_ON(!list_empty(&dev->srqs));
+	mutex_destroy(&dev->srqs_mutex);
+}
+
+static void srqs_add(struct herald_srq *srq)
+{
+	mutex_lock(&srq->dev->srqs_mutex);
+	list_add_tail(&srq->node, &srq->dev->srqs);
+	mutex_unlock(&srq->dev->srqs_mutex);
+}
+
+static void srqs_remove(struct herald_srq *srq)
+{
+	mutex_lock(&srq->dev->srqs_mutex);
+	list_del(&srq->node);
+	mutex_unlock(&srq->dev->srqs_mutex);
+}
+
+int herald_srqs_each(struct herald_dev *dev, int (*fn)(struct herald_srq *srq, void *arg),
+		     void *arg)
+{
+	struct herald_srq *srq;
+	int ret = 0;
+
+	mutex_lock(&dev->srqs_mutex);
+	list_for_each_entry(srq, &dev->srqs, node) {
+		ret = fn(srq, arg);
+		if (ret)
+			break;
+	}
+	mutex_unlock(&dev->srqs_mutex);
 	return ret;
 }
 
@@ -112,17 +190,19 @@ int herald_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struc
 		ret = herald_udata_zero(udata);
 	if (ret)
 		return ret;
-	if (!herald_object_count(&dev->num_srq, HERALD_MAX_SRQ))
-		return -ENOMEM;
+	ret = herald_object_count(dev, &dev->num_srq, HERALD_MAX_SRQ);
+	if (ret)
+		return ret;
 
 	if (udata)
 		uctx = rdma_udata_to_drv_context(udata, struct herald_ucontext, ib);
 	srq->dev = dev;
 	srq->srq_num = atomic_inc_return(&srq_numbers);
+	srq->pid = uctx ? task_tgid_nr(current) : 0;
 	srq->max_sge = init->attr.max_sge;
 	spin_lock_init(&srq->lock);
 	spin_lock_init(&srq->post_lock);
-	herald_event_source_init(&srq->events, HERALD_SOURCE_SRQ);
+	herald_event_source_init(&srq->events, HERALD_OBJECT_SRQ, uctx);
 	ret = herald_ring_init(&srq->ring, uctx ? &uctx->ib : NULL, init->attr.max_wr,
 			       herald_recv_stride(srq->max_sge));
 	if (ret)
@@ -136,6 +216,7 @@ int herald_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struc
 	}
 	init->attr.max_wr = srq->max_wr;
 	init->attr.max_sge = srq->max_sge;
+	srqs_add(srq);
 	return 0;
 
 err_ring:
@@ -151,6 +232,9 @@ int herald_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_sr
 	struct herald_srq *srq = to_hsrq(ibsrq);
 	int ret = herald_udata_zero(udata);
 
+	if (ret)
+		return ret;
+	ret = herald_dev_check(srq->dev);
 	if (ret)
 		return ret;
 	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
@@ -182,6 +266,7 @@ int herald_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	struct herald_srq *srq = to_hsrq(ibsrq);
 
+	srqs_remove(srq);
 	herald_event_source_flush(&srq->events);
 	herald_ring_destroy(&srq->ring);
 	atomic_dec(&srq->dev->num_srq);

@@ -17,6 +17,8 @@
  * @limit: armed limit, 0 if none
  * @dead: the ring is corrupt; SRQ_ERR was raised
  * @events: its asynchronous events
+ * @pid: the process that made it, as the initial namespace calls it; 0: the kernel
+ * @node: in herald_dev.srqs
  */
 struct herald_srq {
 	struct ib_srq ib;
@@ -30,6 +32,16 @@ struct herald_srq {
 	bool dead;
 	spinlock_t post_lock;
 	struct herald_event_source events;
+	pid_t pid;
+	struct list_head node;
+};
+
+/* What debugfs shows of an SRQ */
+struct herald_srq_info {
+	u32 limit;
+	int posted;	/* negative: the ring is corrupt */
+	u32 events;	/* asynchronous ones raised */
+	bool dead;
 };
 
 static inline struct herald_srq *to_hsrq(struct ib_srq *ibsrq)
@@ -47,6 +59,23 @@ static inline struct herald_srq *to_hsrq(struct ib_srq *ibsrq)
  * Context: any; no lock held.
  */
 int herald_srq_take(struct herald_srq *srq, struct herald_recv *recv, struct herald_deferred *d);
+
+/*
+ * herald_srq_kill - as if the ring were corrupt: SRQ_ERR; -EINVAL if it is dead already
+ * herald_srq_fire_limit - SRQ_LIMIT_REACHED; a limit that is armed is used up
+ *
+ * Context: may sleep, no lock held.
+ */
+int herald_srq_kill(struct herald_srq *srq, struct herald_deferred *d);
+void herald_srq_fire_limit(struct herald_srq *srq, struct herald_deferred *d);
+void herald_srq_look(struct herald_srq *srq, struct herald_srq_info *info);
+
+void herald_srqs_init(struct herald_dev *dev);
+void herald_srqs_exit(struct herald_dev *dev);
+
+/* Call @fn for every SRQ of the device, as herald_cqs_each() does.  May sleep. */
+int herald_srqs_each(struct herald_dev *dev, int (*fn)(struct herald_srq *srq, void *arg),
+		     void *arg);
 
 /* ib_device_ops */
 int herald_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct ib_udata *udata);

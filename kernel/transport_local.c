@@ -42,7 +42,7 @@ static struct herald_span payload_span(struct herald_qp *qp, struct herald_op *o
 	return span;
 }
 
-/* Both interfaces are up, and in one network namespace. */
+/* Both ports are active, and in one network namespace. */
 static bool reachable(struct herald_dev *from, struct herald_dev *to)
 {
 	bool yes;
@@ -61,6 +61,19 @@ static bool reachable(struct herald_dev *from, struct herald_dev *to)
 
 /* ---------------------------------------------------------- connected -- */
 
+/* Every entry of a P_Key table makes its port a full member of the partition. */
+static u16 partition(const struct herald_qp *qp)
+{
+	return herald_dev_pkey(qp->dev, READ_ONCE(qp->attr.pkey_index));
+}
+
+static bool same_partition(const struct herald_qp *qp, const struct herald_qp *peer)
+{
+	u16 pkey = partition(qp);
+
+	return pkey && pkey == partition(peer);
+}
+
 static bool same_gid(const union ib_gid *a, const union ib_gid *b)
 {
 	return a->global.subnet_prefix == b->global.subnet_prefix &&
@@ -75,7 +88,7 @@ static bool connected(struct herald_qp *qp, struct herald_qp *peer)
 {
 	return peer->type == qp->type && READ_ONCE(peer->dest_qpn) == qp->qpn &&
 	       same_gid(&peer->av.dgid, &qp->av.sgid) && same_gid(&peer->av.sgid, &qp->av.dgid) &&
-	       reachable(qp->dev, peer->dev);
+	       same_partition(qp, peer) && reachable(qp->dev, peer->dev);
 }
 
 static struct herald_qp *find_peer(struct herald_qp *qp)
@@ -261,6 +274,10 @@ static bool deliver(struct herald_qp *qp, struct herald_qp *peer, const struct h
 		herald_count(peer->dev, HERALD_CTR_ud_dropped_qkey);
 		return true;
 	}
+	if (!rq->pkey || (peer->type != IB_QPT_GSI && rq->pkey != partition(peer))) {
+		herald_count(peer->dev, HERALD_CTR_ud_dropped_pkey);
+		return true;
+	}
 	if (!herald_responder_own(peer, qp))
 		return false;
 	herald_responder_execute(peer, rq, outcome, d);
@@ -316,7 +333,8 @@ static enum herald_progress push_multicast(struct herald_qp *qp, const struct he
 	struct herald_qp *peer;
 	bool taken;
 
-	if (!herald_mcast_members(qp->dev, &rq->src_av->dgid, &peer, 1, qp->sq.done)) {
+	if (!herald_dev_port_up(qp->dev) ||
+	    !herald_mcast_members(qp->dev, &rq->src_av->dgid, &peer, 1, qp->sq.done)) {
 		if (!qp->sq.done)
 			herald_count(qp->dev, HERALD_CTR_mcast_no_member);
 		qp->sq.done = 0;
@@ -331,6 +349,13 @@ static enum herald_progress push_multicast(struct herald_qp *qp, const struct he
 	herald_count(qp->dev, HERALD_CTR_mcast_delivered);
 	qp->sq.done++;
 	return HERALD_MORE;
+}
+
+/* QP1's work requests each say which P_Key they go with. */
+static u16 datagram_pkey(const struct herald_qp *qp, const struct herald_op *op)
+{
+	return qp->type == IB_QPT_GSI ? herald_dev_pkey(qp->dev, op->u.ud.pkey_index) :
+					partition(qp);
 }
 
 static enum herald_progress push_datagram(struct herald_qp *qp, struct herald_op *op,
@@ -352,6 +377,7 @@ static enum herald_progress push_datagram(struct herald_qp *qp, struct herald_op
 		.src_qpn = qp->qpn,
 		.src_av = av,
 		.qkey = qkey & CONTROLLED_QKEY ? qp->qkey : qkey,
+		.pkey = datagram_pkey(qp, op),
 		.grh = grh,
 	};
 

@@ -21,7 +21,7 @@ static int herald_alloc_ucontext(struct ib_ucontext *uctx, struct ib_udata *udat
 		.abi_version = HERALD_ABI_VERSION,
 		.max_inline = HERALD_MAX_INLINE,
 	};
-	int err = herald_udata_zero(udata);
+	int err = herald_udata_zero(udata) ?: herald_dev_check(to_hdev(uctx->device));
 
 	if (err)
 		return err;
@@ -49,7 +49,7 @@ static int herald_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 
 	if (err)
 		return err;
-	return herald_object_count(&dev->num_pd, HERALD_MAX_PD) ? 0 : -ENOMEM;
+	return herald_object_count(dev, &dev->num_pd, HERALD_MAX_PD);
 }
 
 static int herald_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)

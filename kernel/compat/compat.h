@@ -39,6 +39,15 @@
 	} while (0)
 #endif
 
+/* needed until 6.12; no number of the older one's, and never raised there */
+#ifdef HAVE_SPEED_CHANGE_EVENT
+#define HERALD_HAS_SPEED_CHANGE		true
+#define HERALD_EVENT_SPEED_CHANGE	IB_EVENT_DEVICE_SPEED_CHANGE
+#else
+#define HERALD_HAS_SPEED_CHANGE		false
+#define HERALD_EVENT_SPEED_CHANGE	20
+#endif
+
 /* The operations whose prototypes differ; see ops.c. */
 extern const struct ib_device_ops herald_compat_ops;
 

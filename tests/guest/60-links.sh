@@ -142,7 +142,7 @@ removed_with_user() {
 		rdma link show l0/1 && link_del l0 && rmmod herald
 	else
 		gone l0
-	fi && load_module herald
+	fi && load_modules
 }
 
 # CASES 48: the interface's state is the port's.

@@ -242,13 +242,16 @@ load_module() {
 # try_module NAME: what may be built in.
 try_module() { load_module "$1" 2>/dev/null || true; }
 
-# load_modules: the RDMA core's user interfaces and the module of DEV_TYPE.
+# load_modules: the RDMA core's user interfaces and the module of DEV_TYPE; herald with leave to provoke events.
 load_modules() {
 	local module=$DEV_TYPE
 	try_module ib_uverbs
 	try_module rdma_ucm
 	try_module ib_umad
-	[ "$module" = rxe ] && module=rdma_rxe
+	case $module in
+	rxe) module=rdma_rxe ;;
+	herald) set -- provoke=1 "$@" ;;
+	esac
 	load_module "$module" "$@"
 }
 

@@ -11,7 +11,7 @@ namespace conformance {
 
 namespace {
 
-using Row = std::map<std::string, std::string>;
+using Row = TableRow;
 
 std::vector<std::string> words(const std::string &line)
 {
@@ -82,6 +82,85 @@ int write_line(const std::string &path, const std::string &line)
 		error = errno;
 	close(fd);
 	return error;
+}
+
+std::vector<Row> own_rows(const Device &dev, const std::string &table)
+{
+	const std::string pid = std::to_string(getpid());
+	auto rows = read_table(control_dir(dev) + "/" + table);
+
+	std::erase_if(rows, [&](const Row &row) { return row.at("pid") != pid; });
+	return rows;
+}
+
+Row qp_row(const Device &dev, uint32_t qpn)
+{
+	for (const Row &row : own_rows(dev, "qps"))
+		if (row.at("qpn") == std::to_string(qpn))
+			return row;
+	fail("QP " + std::to_string(qpn) + " is not in the table");
+}
+
+uint32_t srq_number(const Device &dev)
+{
+	const auto rows = own_rows(dev, "srqs");
+
+	require(rows.size() == 1, std::to_string(rows.size()) + " SRQs of this process");
+	return static_cast<uint32_t>(std::stoul(rows[0].at("srqn")));
+}
+
+int try_control(const Device &dev, const std::string &line)
+{
+	return write_line(control_dir(dev) + "/control", line);
+}
+
+int try_provoke(const Device &dev, const std::string &event, std::optional<uint32_t> number)
+{
+	return try_control(dev, "provoke " + event + (number ? " " + std::to_string(*number) : "") + "\n");
+}
+
+void provoke(const Device &dev, const std::string &event, std::optional<uint32_t> number)
+{
+	require_ok(try_provoke(dev, event, number), "provoke " + event);
+}
+
+void TempLink::run(const std::string &command)
+{
+	require_ok(system(command.c_str()), command);
+}
+
+TempLink::TempLink()
+{
+	static int instance;
+	const char *before = getenv("HERALD_DEV");
+
+	before_ = before ? before : "";
+	netdev_ = "pv" + std::to_string(getpid() % 10000) + "n" + std::to_string(instance);
+	device_ = "pvdev" + std::to_string(getpid() % 10000) + "n" + std::to_string(instance++);
+	run("ip link add " + netdev_ + " type dummy");
+	run("ip link set " + netdev_ + " up && ip addr add 10.11.12.1/24 dev " + netdev_);
+	add_device();
+	setenv("HERALD_DEV", device_.c_str(), 1);
+}
+
+/* The device goes with its interface. */
+TempLink::~TempLink()
+{
+	if (before_.empty())
+		unsetenv("HERALD_DEV");
+	else
+		setenv("HERALD_DEV", before_.c_str(), 1);
+	EXPECT_EQ(system(("ip link del " + netdev_).c_str()), 0);
+}
+
+void TempLink::add_device()
+{
+	run("rdma link add " + device_ + " type herald netdev " + netdev_);
+}
+
+void TempLink::del_device()
+{
+	run("rdma link del " + device_);
 }
 
 int CqControl::try_do(const std::string &command, const std::string &argument) const

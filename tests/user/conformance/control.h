@@ -8,6 +8,36 @@
 
 namespace conformance {
 
+using TableRow = std::map<std::string, std::string>;
+
+/* The lines of a table ("cqs", "qps", "srqs") that belong to this process. */
+std::vector<TableRow> own_rows(const Device &dev, const std::string &table);
+TableRow qp_row(const Device &dev, uint32_t qpn);
+
+/* "provoke EVENT [NUMBER]", and any other line: 0 or an errno. */
+int try_control(const Device &dev, const std::string &line);
+int try_provoke(const Device &dev, const std::string &event, std::optional<uint32_t> number = {});
+void provoke(const Device &dev, const std::string &event, std::optional<uint32_t> number = {});
+/* The number of this process's only SRQ. */
+uint32_t srq_number(const Device &dev);
+
+/* An interface of its own with a device on it, which is the one that Device opens meanwhile. */
+class TempLink {
+public:
+	TempLink();
+	~TempLink();
+	TempLink(const TempLink &) = delete;
+	TempLink &operator=(const TempLink &) = delete;
+
+	void add_device();
+	void del_device();
+	const std::string &netdev() const { return netdev_; }
+	static void run(const std::string &command);
+
+private:
+	std::string netdev_, device_, before_;
+};
+
 /* One CQ of this process, known from others of it by its number of entries. */
 class CqControl {
 public:

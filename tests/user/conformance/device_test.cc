@@ -43,7 +43,7 @@ TEST_F(DeviceTest, LimitsAreThere)
 	EXPECT_GE(a.max_total_mcast_qp_attach, a.max_mcast_qp_attach);
 	EXPECT_GE(a.max_mr_size, 1ull << 30);
 	EXPECT_NE(a.page_size_cap & 4096, 0u);
-	EXPECT_EQ(a.max_pkeys, 1);
+	EXPECT_GE(a.max_pkeys, 1);
 	EXPECT_NE(a.node_guid, 0u);
 }
 
@@ -77,7 +77,7 @@ TEST_F(DeviceTest, PortIsAnActiveEthernetPort)
 	EXPECT_EQ(dev.port.state, IBV_PORT_ACTIVE);
 	EXPECT_EQ(dev.port.link_layer, IBV_LINK_LAYER_ETHERNET);
 	EXPECT_EQ(dev.port.phys_state, 5) << "LinkUp";
-	EXPECT_EQ(dev.port.pkey_tbl_len, 1);
+	EXPECT_GE(dev.port.pkey_tbl_len, 1);
 	EXPECT_GT(dev.port.gid_tbl_len, 0);
 	EXPECT_GE(dev.port.active_mtu, IBV_MTU_256);
 	EXPECT_LE(dev.port.active_mtu, dev.port.max_mtu);
@@ -95,14 +95,15 @@ TEST_F(DeviceTest, QueryOfAMissingPortFails)
 	EXPECT_EQ(code(ibv_query_port(dev, 2, &port)), EINVAL);
 }
 
-/* IBTA 10.9.1.2: the default P_Key. */
+/* IBTA 10.9.1.2: the default P_Key; the second entry is for the tests' PKEY_CHANGE. */
 TEST_F(DeviceTest, PkeyTableHoldsTheDefaultKey)
 {
 	__be16 pkey = 0;
 
 	ASSERT_EQ(ibv_query_pkey(dev, 1, 0, &pkey), 0);
 	EXPECT_EQ(pkey, htobe16(0xffff));
-	EXPECT_NE(ibv_query_pkey(dev, 1, 1, &pkey), 0);
+	EXPECT_EQ(dev.attr.max_pkeys, dev.port.pkey_tbl_len);
+	EXPECT_NE(ibv_query_pkey(dev, 1, dev.port.pkey_tbl_len, &pkey), 0);
 }
 
 /* CASES 87, 89: GIDs are RoCEv2, distinct, and name their interface. */

@@ -139,7 +139,7 @@ Attr init_attr(ibv_qp_type type, const Path &path)
 {
 	Attr at = state_attr(IBV_QPS_INIT);
 
-	at.a.pkey_index = 0;
+	at.a.pkey_index = path.pkey_index;
 	at.a.port_num = Device::port_num;
 	at.mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 	if (type == IBV_QPT_UD) {

@@ -70,6 +70,7 @@ struct Path {
 	uint8_t rd_atomic = 16;
 	int access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	uint32_t qkey = 0x11111111;
+	uint16_t pkey_index = 0;
 };
 
 /* An attribute struct with its mask. */

@@ -1,0 +1,96 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# The tracepoints of events: what fires, with which fields, for causes that are natural and for those that are provoked.
+# timeout: 120
+# lanes: stock
+. "$(dirname "$0")/lib.sh"
+
+tracing=/sys/kernel/tracing
+debugfs=/sys/kernel/debug/herald/tr0
+
+check load_modules 30 load_modules || exit 1
+add_netdev dum0 192.0.2.1/24
+check link_add 20 link_add tr0 dum0 || exit 1
+export HERALD_DEV=tr0
+
+events_are_there() { [ -d $tracing/events/herald/herald_async_event ] && [ -d $tracing/events/herald/herald_comp_event ]; }
+check events_are_there 10 events_are_there || exit 1
+
+# traced CMD...: runs it with the tracepoints on; what they said is in $RESULTS/trace afterwards.
+traced() {
+	local rc=0
+	echo >$tracing/trace
+	echo 1 >$tracing/events/herald/enable
+	"$@" || rc=$?
+	echo 0 >$tracing/events/herald/enable
+	cat $tracing/trace >"$RESULTS/trace"
+	cat "$RESULTS/trace" # into the log
+	return $rc
+}
+
+# fired N PATTERN: exactly N lines match
+fired() {
+	local n
+	n=$(grep -cE "$2" "$RESULTS/trace")
+	[ "$n" = "$1" ] || { echo "$n lines, not $1, match $2"; return 1; }
+}
+
+provoke() { echo "provoke $*" >$debugfs/control; }
+
+port_provoked() {
+	traced provoke lid-change || return 1
+	fired 1 'herald_async_event: device=tr0 event=11 name=lid-change object=port number=1 cause=provoked pid=0 verdict=raised' &&
+		fired 1 'name=lid-change .*verdict=delivered' && fired 2 herald_async_event:
+}
+check port_provoked 20 port_provoked
+
+port_natural() {
+	traced ip link set dum0 down || return 1
+	fired 1 'herald_async_event: device=tr0 event=10 name=port-err object=port number=1 cause=natural pid=0 verdict=raised'
+	local rc=$?
+	ip link set dum0 up
+	return $rc
+}
+check port_natural 20 port_natural
+
+# a program whose QP gets a bad rkey: the event names the QP and the process
+natural_qp() {
+	traced herald_conformance --gtest_brief=1 --gtest_filter=AsyncEvent.OneAccessErrorPerTransition || return 1
+	fired 2 'herald_async_event: device=tr0 event=3 name=qp-access-err object=qp number=[1-9][0-9]* cause=natural pid=[1-9][0-9]* verdict=raised' &&
+		fired 2 'name=qp-access-err .*verdict=delivered' &&
+		fired 0 cause=provoked
+}
+check natural_qp 60 natural_qp
+
+# CQ_ERR and what follows from it (QP_FATAL of two QPs) are all of one cause
+provoked_cq() {
+	traced herald_conformance --gtest_brief=1 --gtest_filter=Provoke.Cases54_CqError || return 1
+	fired 1 'event=0 name=cq-err object=cq number=[1-9][0-9]* cause=provoked pid=[1-9][0-9]* verdict=raised' &&
+		fired 2 'event=1 name=qp-fatal object=qp number=[1-9][0-9]* cause=provoked pid=[1-9][0-9]* verdict=raised' &&
+		fired 0 'herald_async_event: .*cause=natural'
+}
+check provoked_cq 60 provoked_cq
+
+# LAST_WQE_REACHED comes of the flush, in another context perhaps
+provoked_last_wqe() {
+	traced herald_conformance --gtest_brief=1 --gtest_filter=Provoke.Cases54_LastWqeReached || return 1
+	fired 1 'name=qp-last-wqe-reached object=qp .*cause=provoked .*verdict=raised' && fired 0 'herald_async_event: .*cause=natural'
+}
+check provoked_last_wqe 60 provoked_last_wqe
+
+# each verdict about a completion event
+comp_events() {
+	traced herald_conformance --gtest_brief=1 --gtest_filter='CompEvent.OneShot:CompEvent.Cases7_SolicitedMessages' || return 1
+	local verdict
+	for verdict in raised delivered unarmed unsolicited; do
+		grep -qE "herald_comp_event: device=tr0 cqn=[1-9][0-9]* pid=[1-9][0-9]* verdict=$verdict" "$RESULTS/trace" ||
+			{ echo "no $verdict"; return 1; }
+	done
+	# what is raised is delivered, but for what its CQ's destruction takes along
+	fired "$(grep -c 'verdict=raised' "$RESULTS/trace")" 'verdict=delivered'
+}
+check comp_events 60 comp_events
+
+check link_del 20 link_del tr0
+exit 0

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Each event of a QP, a CQ and an SRQ from its natural cause, in one table (docs/events.md; CASES 40, 51 to 54): once, on
+ * the right element, after the completion that explains it, with the state that it leaves. Details are in
+ * async_event_test.cc, cq_test.cc and srq_test.cc; SRQ_ERR, which takes a corrupt ring, is in hostile_test.cc.
+ */
+#include "pair.h"
+
+using namespace conformance;
+
+namespace {
+
+/* a sends to b; b receives through the SRQ if the row wants one */
+struct Scene {
+	Scene(const Device &dev, ibv_pd *pd, bool with_srq)
+		: srq(with_srq ? make_srq(pd, 16) : Srq()), cq(make_cq(dev, 4)), mem(pd, 4096),
+		  p(dev, pd, on_cq(cq), on_srq(srq), Path())
+	{
+	}
+	static QpOptions on_cq(ibv_cq *cq)
+	{
+		QpOptions o;
+
+		o.send_cq = cq;
+		return o;
+	}
+	static QpOptions on_srq(ibv_srq *srq)
+	{
+		QpOptions o;
+
+		o.srq = srq;
+		return o;
+	}
+
+	Srq srq;
+	Cq cq;
+	Region mem;
+	Pair p;
+};
+
+struct Cause {
+	const char *name;
+	bool with_srq;
+	ibv_event_type type;
+	/* makes it happen; returns the element */
+	const void *(*make)(const Device &dev, Scene &s);
+	/* the first CQE of the end that the event is about, which must be there when the event is; -1: there is none */
+	int explained_by;
+	/* of the end that the event is about */
+	ibv_qp_state after;
+	/* events that follow from the same cause, on other objects or of another kind */
+	int others;
+};
+
+const void *bad_rkey(const Device &, Scene &s)
+{
+	Send(IBV_WR_RDMA_WRITE, 1).from(s.p.a.mem, 0, 8).to(s.p.b.mem.addr(), ~s.p.b.mem.mr->rkey).post(s.p.a);
+	return s.p.b.qp.get();
+}
+
+/* b has not that operation */
+const void *no_such_operation(const Device &dev, Scene &s)
+{
+	Path no_atomics;
+
+	no_atomics.access = IBV_ACCESS_REMOTE_WRITE;
+	modify(s.p.a, IBV_QPS_RESET);
+	modify(s.p.b, IBV_QPS_RESET);
+	s.p.connect(dev, no_atomics);
+	Send(IBV_WR_ATOMIC_FETCH_AND_ADD, 1).from(s.p.a.mem, 0, 8).to(s.p.b.mem).operands(1).post(s.p.a);
+	return s.p.b.qp.get();
+}
+
+const void *first_packet_in_rtr(const Device &dev, Scene &s)
+{
+	modify(s.p.a, IBV_QPS_RESET);
+	modify(s.p.b, IBV_QPS_RESET);
+	to_init(s.p.a);
+	to_init(s.p.b);
+	to_rtr(dev, s.p.a, s.p.b.num());
+	to_rtr(dev, s.p.b, s.p.a.num());
+	to_rts(dev, s.p.a);
+	Send(IBV_WR_RDMA_WRITE, 1).from(s.p.a.mem, 0, 8).to(s.p.b.mem).post(s.p.a);
+	return s.p.b.qp.get();
+}
+
+const void *drained(const Device &, Scene &s)
+{
+	Attr at = state_attr(IBV_QPS_SQD);
+
+	recv(s.p.a, s.p.a.mem, 0, 64, 1);
+	Send(IBV_WR_SEND, 1).from(s.p.b.mem, 0, 8).post(s.p.b);
+	at.a.en_sqd_async_notify = 1;
+	at.mask |= IBV_QP_EN_SQD_ASYNC_NOTIFY;
+	modify(s.p.b, at);
+	return s.p.b.qp.get();
+}
+
+const void *overrun(const Device &, Scene &s)
+{
+	for (int i = 0; i < s.cq->cqe + 1; i++)
+		Send(IBV_WR_RDMA_WRITE, i).from(s.p.a.mem, 0, 8).to(s.p.b.mem).post(s.p.a);
+	return s.cq.get();
+}
+
+const void *too_long(const Device &, Scene &s)
+{
+	srq_recv(s.srq, s.mem, 0, 64, 1);
+	Send(IBV_WR_SEND, 1).from(s.p.a.mem, 0, 65).post(s.p.a);
+	return s.p.b.qp.get();
+}
+
+const void *below_the_limit(const Device &, Scene &s)
+{
+	ibv_srq_attr attr{};
+
+	attr.srq_limit = 1;
+	srq_recv(s.srq, s.mem, 0, 64, 1);
+	require_ok(ibv_modify_srq(s.srq, &attr, IBV_SRQ_LIMIT), "ibv_modify_srq");
+	Send(IBV_WR_SEND, 1).from(s.p.a.mem, 0, 8).post(s.p.a);
+	return s.srq.get();
+}
+
+const Cause kCauses[] = {
+	{"bad rkey", false, IBV_EVENT_QP_ACCESS_ERR, bad_rkey, -1, IBV_QPS_ERR, 0},
+	{"no such operation", false, IBV_EVENT_QP_REQ_ERR, no_such_operation, -1, IBV_QPS_ERR, 0},
+	{"first packet in RTR", false, IBV_EVENT_COMM_EST, first_packet_in_rtr, -1, IBV_QPS_RTR, 0},
+	{"drained", false, IBV_EVENT_SQ_DRAINED, drained, IBV_WC_SUCCESS, IBV_QPS_SQD, 0},
+	/* and QP_FATAL on a */
+	{"overrun", false, IBV_EVENT_CQ_ERR, overrun, -1, IBV_QPS_RTS, 1},
+	{"message too long for an SRQ's WR", true, IBV_EVENT_QP_LAST_WQE_REACHED, too_long, IBV_WC_LOC_LEN_ERR,
+	 IBV_QPS_ERR, 0},
+	{"below the limit", true, IBV_EVENT_SRQ_LIMIT_REACHED, below_the_limit, -1, IBV_QPS_RTS, 0},
+};
+
+} // namespace
+
+class NaturalEvent : public RcTest {};
+
+TEST_F(NaturalEvent, Cases54_EachOnce)
+{
+	for (const Cause &cause : kCauses) {
+		SCOPED_TRACE(cause.name);
+		Scene s(dev, pd, cause.with_srq);
+		const void *element = cause.make(dev, s);
+
+		expect_async(dev, cause.type, element);
+		if (cause.explained_by >= 0) {
+			ibv_cq *cq = cause.type == IBV_EVENT_SQ_DRAINED ? s.p.b.scq : s.p.b.rcq;
+			ibv_wc wc{};
+
+			ASSERT_EQ(ibv_poll_cq(cq, 1, &wc), 1) << "the event came before its completion";
+			EXPECT_EQ(wc.status, cause.explained_by);
+		}
+		EXPECT_EQ(state_of(s.p.b), cause.after);
+		for (int i = 0; i < cause.others; i++) {
+			auto other = next_async(dev, patience());
+
+			ASSERT_TRUE(other);
+			EXPECT_FALSE(other->type == cause.type && other->element == element) << "twice";
+		}
+		expect_no_async(dev);
+		if (cause.type == IBV_EVENT_SRQ_LIMIT_REACHED) {
+			ibv_srq_attr attr{};
+
+			ASSERT_EQ(ibv_query_srq(s.srq, &attr), 0);
+			EXPECT_EQ(attr.srq_limit, 0u);
+		}
+	}
+}
