@@ -174,6 +174,20 @@ static enum herald_object port_event_object(enum ib_event_type type)
 	return HERALD_OBJECT_PORT;
 }
 
+/*
+ * The core tells of GIDs that come and go itself, and for that reason keeps a
+ * driver's GID_CHANGE to itself.
+ */
+static void dispatch_gid_change(struct herald_dev *dev, struct ib_event *event)
+{
+	struct ib_event_handler *handler;
+
+	down_read(&dev->ib.event_handler_rwsem);
+	list_for_each_entry(handler, &dev->ib.event_handler_list, list)
+		handler->handler(handler, event);
+	up_read(&dev->ib.event_handler_rwsem);
+}
+
 void herald_event_port(struct herald_dev *dev, enum ib_event_type type, bool provoked)
 {
 	enum herald_object object = port_event_object(type);
@@ -188,7 +202,10 @@ void herald_event_port(struct herald_dev *dev, enum ib_event_type type, bool pro
 	herald_count(dev, HERALD_CTR_async_events);
 	trace_herald_async_event(dev, type, object, number, provoked, 0, HERALD_TRACE_RAISED);
 	trace_herald_async_event(dev, type, object, number, provoked, 0, HERALD_TRACE_DELIVERED);
-	ib_dispatch_event(&event);
+	if (type == IB_EVENT_GID_CHANGE)
+		dispatch_gid_change(dev, &event);
+	else
+		ib_dispatch_event(&event);
 }
 
 /* A kernel consumer need not have a handler. */

@@ -96,7 +96,7 @@ void herald_event_overrun(struct herald_cq *cq, struct herald_deferred *d);
 
 /*
  * Raise an event of the port (or of the device, as the event has it).
- * Context: any; no herald lock held.
+ * Context: any, may sleep for GID_CHANGE; no herald lock held.
  */
 void herald_event_port(struct herald_dev *dev, enum ib_event_type type, bool provoked);
 

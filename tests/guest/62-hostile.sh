@@ -11,7 +11,7 @@ check load_modules 30 load_modules || exit 1
 add_netdev dum0 192.0.2.1/24
 check link_add 20 link_add h0 dum0 || exit 1
 export HERALD_DEV=h0
-GTEST_LOG=again GTEST_SECONDS=300 gtest_run herald_conformance 'HostileTest.*:MmapTest.*:RawTest.*:KeysTest.*'
+GTEST_LOG=again GTEST_SECONDS=300 gtest_run herald_conformance 'HostileTest.*:HostileControl.*:MmapTest.*:RawTest.*:KeysTest.*'
 
 # CASES 80: nobody in particular, with little memory to lock.
 as_nobody() {

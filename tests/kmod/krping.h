@@ -98,6 +98,8 @@ int krping_test_vectors(struct ib_device *dev);
 int krping_test_moderation(struct ib_device *dev);
 int krping_test_call_chain(struct ib_device *dev);
 int krping_test_free_polled(struct ib_device *dev);
+int krping_test_event_call_chain(struct ib_device *dev);
+int krping_test_event_destroy(struct ib_device *dev);
 
 #define krping_fail(fmt, ...) \
 	({									\

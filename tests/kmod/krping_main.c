@@ -40,6 +40,8 @@ static const struct {
 	{ "moderation", krping_test_moderation },
 	{ "call_chain", krping_test_call_chain },
 	{ "free_polled", krping_test_free_polled },
+	{ "event_call_chain", krping_test_event_call_chain },
+	{ "event_destroy", krping_test_event_destroy },
 };
 
 #define TESTS	(KRPING_POLLS * ARRAY_SIZE(data_tests) + ARRAY_SIZE(notify_tests))
