@@ -35,6 +35,7 @@ void herald_event_source_init(struct herald_event_source *src, enum herald_objec
 	src->user = user;
 	src->object = object;
 	src->raised = 0;
+	src->runner = NULL;
 	INIT_WORK(&src->work, source_work);
 }
 
@@ -255,6 +256,7 @@ static int source_pop(struct herald_event_source *src)
 		memmove(&src->queue[0], &src->queue[1], src->count * sizeof(src->queue[0]));
 	} else {
 		src->claimed = false;
+		WRITE_ONCE(src->runner, NULL);
 	}
 	spin_unlock_irqrestore(&src->lock, flags);
 	return type;
@@ -288,7 +290,10 @@ static void source_run(struct herald_event_source *src)
 
 static void source_work(struct work_struct *work)
 {
-	source_run(container_of(work, struct herald_event_source, work));
+	struct herald_event_source *src = container_of(work, struct herald_event_source, work);
+
+	WRITE_ONCE(src->runner, current);
+	source_run(src);
 }
 
 static bool source_is_idle(struct herald_event_source *src)
@@ -307,6 +312,11 @@ void herald_event_source_flush(struct herald_event_source *src)
 	wait_var_event(&src->claimed, source_is_idle(src));
 	/* only its last steps, which do not touch the source, may be left */
 	flush_work(&src->work);
+}
+
+void herald_event_source_settle(struct herald_event_source *src)
+{
+	wait_var_event(&src->claimed, herald_event_source_is_caller(src) || source_is_idle(src));
 }
 
 /* ---------------------------------------------------------------- runner -- */

@@ -10,6 +10,7 @@
 #ifndef HERALD_EVENT_H
 #define HERALD_EVENT_H
 
+#include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
@@ -48,6 +49,7 @@ struct herald_event_source {
 	u32 raised;			/* how many ever */
 	struct herald_event_source *next;	/* on that context's herald_deferred */
 	struct work_struct work;	/* delivers to a kernel consumer */
+	struct task_struct *runner;	/* who does so now */
 };
 
 void herald_event_source_init(struct herald_event_source *src, enum herald_object object,
@@ -117,5 +119,17 @@ void herald_deferred_run(struct herald_deferred *d);
  * caller has made sure that none is noted from now on.  Context: may sleep.
  */
 void herald_event_source_flush(struct herald_event_source *src);
+
+/* Does a handler of this source call us?  Context: any. */
+static inline bool herald_event_source_is_caller(const struct herald_event_source *src)
+{
+	return READ_ONCE(src->runner) == current;
+}
+
+/*
+ * The same as herald_event_source_flush() for a source that will be used again,
+ * but that a handler of its own is not waited for.  Context: may sleep.
+ */
+void herald_event_source_settle(struct herald_event_source *src);
 
 #endif /* HERALD_EVENT_H */

@@ -369,6 +369,7 @@ static void finish_reset(struct herald_qp *qp)
 	unsigned long flags;
 
 	herald_qp_quiesce(qp, false);
+	herald_event_source_settle(&qp->events);
 	herald_mw_forget_qp(qp);
 	herald_cq_purge(qp->scq, qp->qpn);
 	if (qp->rcq != qp->scq)
@@ -386,7 +387,8 @@ static void finish_reset(struct herald_qp *qp)
 static int lock_for_modify(struct herald_qp *qp, unsigned long *flags)
 	__acquires(&qp->lock)
 {
-	bool may_wait = herald_may_run_here();
+	/* a reset waits for the handler of an event, in turn */
+	bool may_wait = herald_may_run_here() && !herald_event_source_is_caller(&qp->events);
 
 	spin_lock_irqsave(&qp->lock, *flags);
 	while (qp->resetting) {
@@ -401,7 +403,8 @@ static int lock_for_modify(struct herald_qp *qp, unsigned long *flags)
 
 /*
  * All changes but a reset may be made by a completion handler, or with bottom
- * halves off; a reset waits for the engines.
+ * halves off; a reset waits for the engines, and for handlers of events: those of
+ * the QP's life so far come before the next one.
  */
 int herald_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {

@@ -100,6 +100,7 @@ int krping_test_call_chain(struct ib_device *dev);
 int krping_test_free_polled(struct ib_device *dev);
 int krping_test_event_call_chain(struct ib_device *dev);
 int krping_test_event_destroy(struct ib_device *dev);
+int krping_test_event_reset(struct ib_device *dev);
 
 #define krping_fail(fmt, ...) \
 	({									\

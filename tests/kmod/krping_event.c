@@ -96,6 +96,22 @@ static int destroy_waits(struct krping_rig *rig)
 	return 0;
 }
 
+/* A QP is reset while its handler is at work: the event is one of its life until then. */
+static int reset_waits(struct krping_rig *rig)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+	bool left;
+
+	watch(rig->end[0].qp, true);
+	KRPING_DO(drain(rig->end[0].qp));
+	KRPING_EXPECT(wait_for_completion_timeout(&seen.entered, 60 * HZ));
+	KRPING_DO(ib_modify_qp(rig->end[0].qp, &attr, IB_QP_STATE));
+	left = READ_ONCE(seen.left);
+	KRPING_EXPECT(wait_for_completion_timeout(&seen.drained, 60 * HZ));
+	KRPING_EXPECT(left);
+	return 0;
+}
+
 static int with_rig(struct ib_device *dev, int (*test)(struct krping_rig *rig))
 {
 	struct krping_rig *rig = kzalloc(sizeof(*rig), GFP_KERNEL);
@@ -117,4 +133,9 @@ int krping_test_event_call_chain(struct ib_device *dev)
 int krping_test_event_destroy(struct ib_device *dev)
 {
 	return with_rig(dev, destroy_waits);
+}
+
+int krping_test_event_reset(struct ib_device *dev)
+{
+	return with_rig(dev, reset_waits);
 }

@@ -42,6 +42,7 @@ static const struct {
 	{ "free_polled", krping_test_free_polled },
 	{ "event_call_chain", krping_test_event_call_chain },
 	{ "event_destroy", krping_test_event_destroy },
+	{ "event_reset", krping_test_event_reset },
 };
 
 #define TESTS	(KRPING_POLLS * ARRAY_SIZE(data_tests) + ARRAY_SIZE(notify_tests))
