@@ -508,6 +508,16 @@ static void cq_wait_for_softirq(const struct ib_cq *ibcq)
 		synchronize_rcu();
 }
 
+/*
+ * A process keeps what it has mapped.  If the device was taken from it, and it
+ * still polls, it must hear that no more will come.
+ */
+static void cq_say_goodbye(struct herald_cq *cq)
+{
+	if (cq->user)
+		cq_set_flags(cq, HERALD_CQ_DEAD);
+}
+
 /* The ring goes.  Twice is not too often: see herald_pre_destroy_cq(). */
 int herald_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
@@ -515,6 +525,7 @@ int herald_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 
 	herald_pre_destroy_cq(ibcq);
 	cq_wait_for_softirq(ibcq);
+	cq_say_goodbye(cq);
 	herald_shm_free(cq->shm);
 	mutex_destroy(&cq->resize_mutex);
 	atomic_dec(&cq->dev->num_cq);

@@ -37,7 +37,7 @@ public:
 	/* Nothing to poll right now.  Any context. */
 	bool looks_empty() const noexcept { return consumer() == load_acquire(ctl()->producer); }
 
-	/* Overrun, and every good completion was polled.  Any context. */
+	/* Overrun, or the device has gone; and every good completion was polled.  Any context. */
 	bool dead() const noexcept
 	{
 		herald_cq_ctl *ctl = this->ctl();

@@ -70,6 +70,16 @@ int herald_req_notify_cq(struct ibv_cq *cq, int solicited_only) HERALD_NOEXCEPT;
 /* The application has got an event of the CQ. */
 void herald_cq_event(struct ibv_cq *cq) HERALD_NOEXCEPT;
 
+/* -------------------------------------------------- asynchronous events -- */
+
+/* The application has got one. */
+void herald_async_event(struct ibv_context *context, struct ibv_async_event *event) HERALD_NOEXCEPT;
+
+/* Until all events of the object that the application has got are acked: before it is freed. */
+void herald_cq_await_acks(struct ibv_cq *cq) HERALD_NOEXCEPT;
+void herald_qp_await_acks(struct ibv_qp *qp) HERALD_NOEXCEPT;
+void herald_srq_await_acks(struct ibv_srq *srq) HERALD_NOEXCEPT;
+
 /* ------------------------------------------------------------------ QP -- */
 
 /* The send_ops_flags that a QP of this type can have. */

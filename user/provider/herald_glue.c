@@ -307,8 +307,10 @@ static int destroy_cq(struct ibv_cq *cq)
 	if (ret == EIO && herald_cq_in_use(cq))
 		return EBUSY;
 	ret = destroyed(ret);
-	if (!ret)
+	if (!ret) {
+		herald_cq_await_acks(cq);
 		herald_cq_free((struct ibv_cq_ex *)cq);
+	}
 	return ret;
 }
 
@@ -355,8 +357,10 @@ static int destroy_srq(struct ibv_srq *srq)
 {
 	int ret = destroyed(ibv_cmd_destroy_srq(srq));
 
-	if (!ret)
+	if (!ret) {
+		herald_srq_await_acks(srq);
 		herald_srq_free(srq);
+	}
 	return ret;
 }
 
@@ -463,8 +467,10 @@ static int destroy_qp(struct ibv_qp *qp)
 {
 	int ret = destroyed(ibv_cmd_destroy_qp(qp));
 
-	if (!ret)
+	if (!ret) {
+		herald_qp_await_acks(qp);
 		herald_qp_free(qp);
+	}
 	return ret;
 }
 
@@ -481,6 +487,7 @@ static void free_context(struct ibv_context *context)
 static const struct verbs_context_ops context_ops = {
 	.alloc_mw = alloc_mw,
 	.alloc_pd = alloc_pd,
+	.async_event = herald_async_event,
 	.attach_mcast = ibv_cmd_attach_mcast,
 	.bind_mw = herald_bind_mw,
 	.cq_event = herald_cq_event,

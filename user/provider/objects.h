@@ -52,6 +52,7 @@ struct Cq {
 	uint32_t users = 0;                  /* QPs that complete here, once for each of their queues */
 	uint32_t id = 0;                     /* what the kernel calls it */
 	std::atomic<uint32_t> events_read = 0;
+	std::atomic<uint32_t> async_read = 0;
 	Mapping mapping;
 	RetiredRing *retired = nullptr; /* the first one is spare while a resize is under way */
 };
@@ -77,6 +78,7 @@ struct Qp {
 		ibv_qp_ex ex;
 	} verbs = {};
 	std::atomic<int> state = IBV_QPS_RESET;
+	std::atomic<uint32_t> async_read = 0;
 
 	alignas(HERALD_CACHE_LINE) Lock sq_lock;
 	SendRing sq;
@@ -107,6 +109,7 @@ struct Srq {
 	alignas(HERALD_CACHE_LINE) Lock lock;
 	RecvRing rq;
 	uint32_t max_sge = 0;
+	std::atomic<uint32_t> async_read = 0;
 	Mapping mapping;
 };
 

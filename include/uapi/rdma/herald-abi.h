@@ -53,7 +53,10 @@ enum herald_ring_flags {
 	 * full barrier, then reads producer.
 	 */
 	HERALD_RING_NEED_DOORBELL = 1 << 0,
-	/* The kernel found the ring corrupt and takes nothing from it again. */
+	/*
+	 * The kernel takes nothing from it again: it found the ring corrupt, or
+	 * the queue has gone (with NEED_DOORBELL, so that the poster finds out).
+	 */
 	HERALD_RING_DEAD	  = 1 << 1,
 };
 
@@ -76,7 +79,10 @@ struct herald_cq_ctl {
 };
 
 enum herald_cq_flags {
-	/* Overrun: after the CQEs before producer, poll fails for ever. */
+	/*
+	 * Overrun, or the device has gone: after the CQEs before producer,
+	 * poll fails for ever.
+	 */
 	HERALD_CQ_DEAD		= 1 << 0,
 	/* Completions are held back: announce each arm (HERALD_METHOD_ARMING). */
 	HERALD_CQ_TELL_ARM	= 1 << 1,

@@ -168,7 +168,7 @@ protected:
 };
 
 /* CASES 53: idle: at once. */
-TEST_F(SqDrained, Idle)
+TEST_F(SqDrained, Cases53_Idle)
 {
 	Pair p = make_pair();
 
@@ -182,7 +182,7 @@ TEST_F(SqDrained, Idle)
 }
 
 /* CASES 53: without the flag: none. */
-TEST_F(SqDrained, NotAskedFor)
+TEST_F(SqDrained, Cases53_NotAskedFor)
 {
 	Pair p = make_pair();
 
@@ -194,7 +194,7 @@ TEST_F(SqDrained, NotAskedFor)
 }
 
 /* CASES 53: with 32 in flight: one, after the last completion of what was started. */
-TEST_F(SqDrained, AfterTheLastCompletion)
+TEST_F(SqDrained, Cases53_AfterTheLastCompletion)
 {
 	QpOptions o;
 	o.memory = 4 << 20;
@@ -256,7 +256,7 @@ protected:
 };
 
 /* CASES 43: destroy waits for the ack of this object's events, and of no other's. */
-TEST_F(AsyncAck, DestroyWaitsForItsOwnAcks)
+TEST_F(AsyncAck, Cases43_DestroyWaitsForItsOwnAcks)
 {
 	Pair p = make_pair(), other = make_pair();
 	ibv_async_event mine = provoke(p), others = provoke(other);
@@ -296,8 +296,8 @@ TEST_F(AsyncAck, UnreadEventsVanish)
 	expect_no_async(dev, Millis(0));
 }
 
-/* CASES 42: one thread reads and acks, the other makes and breaks QPs: the element is always a live QP. */
-TEST_F(AsyncAck, ElementsAreAlwaysAlive)
+/* CASES 42, in small (all of it is in async_crowd_test.cc): what a peer breaks is alive when its event is read. */
+TEST_F(AsyncAck, Cases42_ElementsAreAlwaysAlive)
 {
 	std::atomic<int> got{0};
 	auto reader = worker([&](std::stop_token stop) {

@@ -255,7 +255,7 @@ TEST_F(CqTest, Cases12_OverrunKillsTheCqAndItsQps)
 }
 
 /* One overrun, one event, whichever queue and however many QPs keep trying. */
-TEST_F(CqTest, OverrunOfAReceiveCq)
+TEST_F(CqTest, Cases52_OverrunOfAReceiveCq)
 {
 	Cq cq = make_cq(dev, 4);
 	QpOptions oa, ob;

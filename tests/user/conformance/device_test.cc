@@ -12,7 +12,7 @@ using namespace conformance;
 class DeviceTest : public Verbs {};
 
 /* CASES 40: an application special-cases vendor_id 0 and 0xFFFFFF. */
-TEST_F(DeviceTest, VendorIdIsReal)
+TEST_F(DeviceTest, Cases40_VendorIdIsReal)
 {
 	EXPECT_NE(dev.attr.vendor_id, 0u);
 	EXPECT_NE(dev.attr.vendor_id, 0xffffffu);

@@ -69,11 +69,17 @@ Context open_device(const std::string &name)
 	return Context(ctx);
 }
 
-Device::Device()
+static std::string device_under_test()
 {
 	const char *wanted = getenv("HERALD_DEV");
 
-	ctx = open_device(wanted ? wanted : "");
+	return wanted ? wanted : "";
+}
+
+Device::Device() : Device(device_under_test()) {}
+
+Device::Device(const std::string &wanted) : ctx(open_device(wanted))
+{
 	name = ibv_get_device_name(ctx->device);
 	require_ok(ibv_query_device(ctx, &attr), "ibv_query_device");
 	require_ok(ibv_query_port(ctx, port_num, &port), "ibv_query_port");

@@ -99,6 +99,7 @@ enum class Family { v4, v6 };
 class Device {
 public:
 	Device();
+	explicit Device(const std::string &wanted);
 
 	ibv_context *get() const { return ctx; }
 	operator ibv_context *() const { return ctx; }

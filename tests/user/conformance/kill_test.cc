@@ -389,7 +389,7 @@ TEST_F(PeerTest, PeerKilledInTheMiddleOfTraffic)
 }
 
 /* CASES 57: fork after reg_mr: the parent's traffic goes on, and the child's exit closes nothing of the parent's. */
-TEST_F(PeerTest, ForkInTheMiddle)
+TEST_F(PeerTest, Cases57_ForkInTheMiddle)
 {
 	Pair p = make_pair();
 
@@ -408,4 +408,39 @@ TEST_F(PeerTest, ForkInTheMiddle)
 		EXPECT_EQ(child.wait(), 0);
 		EXPECT_EQ(differs(p.a.mem.data(), p.b.mem.data(), 8192), -1) << i;
 	}
+}
+
+/* CASES 57: the same after ibv_fork_init(3), and the child ends as programs do, with exit(3). */
+TEST_F(KillTest, Cases57_ForkAfterForkInit)
+{
+	/* in a process of its own: ibv_fork_init comes before all else that is registered */
+	Child parent([](int, int) {
+		require_ok(ibv_fork_init(), "ibv_fork_init");
+		Device dev;
+		Pd pd = make_pd(dev);
+		Pair p(dev, pd);
+
+		for (int i = 0; i < 10; i++) {
+			p.a.mem.fill(i, 0, 8192);
+			Child child([&](int, int) {
+				p.a.mem.clear();
+				p.b.mem.clear();
+				/* its copies of the files are closed, and of the mappings there are none */
+				exit(ring_mappings().empty() ? 0 : 1);
+				return 1;
+			});
+			Send(IBV_WR_RDMA_WRITE, i).from(p.a.mem, 0, 8192).to(p.b.mem).post(p.a);
+			expect_ok(p.a.scq, i);
+			EXPECT_EQ(child.wait(), 0);
+			EXPECT_EQ(differs(p.a.mem.data(), p.b.mem.data(), 8192), -1) << i;
+			Send(IBV_WR_RDMA_READ, i).from(p.a.mem, 8192, 8192).to(p.b.mem).post(p.a);
+			expect_ok(p.a.scq, i);
+			EXPECT_EQ(differs(p.a.mem.data() + 8192, p.b.mem.data(), 8192), -1) << i;
+		}
+		expect_no_async(dev, Millis(0));
+		return 0;
+	});
+
+	EXPECT_EQ(parent.wait(), 0);
+	expect_resources(name, before);
 }

@@ -113,6 +113,13 @@ int Child::wait(Millis limit)
 	return WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_);
 }
 
+void Child::expect_stopped()
+{
+	int status = 0;
+
+	require(waitpid(pid_, &status, WUNTRACED) == pid_ && WIFSTOPPED(status), "it did not stop");
+}
+
 /* --------------------------------------------------------------- victim -- */
 
 /* One round: a message there, an RDMA read back, both compared. */

@@ -31,6 +31,8 @@ public:
 	void kill(int signal);
 	/* Its exit status, or 128 + signal; -1 if it does not end in time. */
 	int wait(Millis limit = patience());
+	/* Waits until it has stopped itself. */
+	void expect_stopped();
 	pid_t pid() const { return pid_; }
 
 	/* For the child's body. */

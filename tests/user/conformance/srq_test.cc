@@ -159,7 +159,7 @@ TEST_F(SrqTest, LateReceiver)
 }
 
 /* CASES 51: limit 4, 8 WRs, consume 5: one event; the limit reads 0; more: none; armed again: again. */
-TEST_F(SrqTest, LimitEvent)
+TEST_F(SrqTest, Cases51_LimitEvent)
 {
 	Srq srq = make_srq(pd, 16);
 	Pair p = make_srq_pair(srq);
@@ -201,7 +201,8 @@ TEST_F(SrqTest, LimitArmedBelowIt)
 	expect_no_async(dev);
 }
 
-TEST_F(SrqTest, LimitRules)
+/* CASES 51: a limit beyond the size is EINVAL. */
+TEST_F(SrqTest, Cases51_LimitRules)
 {
 	Srq srq = make_srq(pd, 16);
 	ibv_srq_attr a{};
@@ -265,7 +266,7 @@ TEST_F(SrqTest, WrsOutliveAQp)
 }
 
 /* CASES 40: QP on an SRQ to ERR: one LAST_WQE_REACHED, and the queue's WRs are not flushed. */
-TEST_F(SrqTest, LastWqeReached)
+TEST_F(SrqTest, Cases40_LastWqeReached)
 {
 	Srq srq = make_srq(pd, 16);
 	Pair p = make_srq_pair(srq);
@@ -290,8 +291,8 @@ TEST_F(SrqTest, LastWqeReached)
 	expect_no_async(dev);
 }
 
-/* CASES 40 (b): an error of the message itself: the event comes after the CQE that explains it. */
-TEST_F(SrqTest, LastWqeAfterTheLastCompletion)
+/* CASES 40: an error of the message itself: the event comes after the CQE that explains it. */
+TEST_F(SrqTest, Cases40_LastWqeAfterTheLastCompletion)
 {
 	Channel channel = make_channel(dev);
 	Srq srq = make_srq(pd, 16);
@@ -309,4 +310,38 @@ TEST_F(SrqTest, LastWqeAfterTheLastCompletion)
 	EXPECT_EQ(wc.wr_id, 1u);
 	expect_no_async(dev);
 	expect_stays_empty(p.b.rcq);
+}
+
+/* CASES 40 (b): to the error state in the middle of a message: the event comes after the CQE of the WR it was filling. */
+TEST_F(SrqTest, Cases40_LastWqeInTheMiddleOfAMessage)
+{
+	constexpr uint32_t len = 32 << 20;
+	QpOptions plain;
+	Srq srq = make_srq(pd, 16);
+	QpOptions o = with(srq);
+	int in_the_middle = 0;
+
+	plain.memory = o.memory = len;
+	for (int round = 0; round < 20 && !in_the_middle; round++) {
+		Pair p(dev, pd, plain, o, Path());
+		auto *first = static_cast<volatile uint8_t *>(p.b.mem.data());
+
+		srq_recv(srq, p.b.mem, 0, len, 1);
+		memset(p.a.mem.data(), 0xff, len);
+		auto sender = worker([&] { Send().from(p.a.mem, 0, len).post(p.a); });
+		while (!*first)
+			std::this_thread::yield();
+		to_error(p.b);
+		expect_async(dev, IBV_EVENT_QP_LAST_WQE_REACHED, p.b.qp.get());
+		ibv_wc wc{};
+		ASSERT_EQ(ibv_poll_cq(p.b.rcq, 1, &wc), 1) << "the event came before its completion";
+		EXPECT_EQ(wc.wr_id, 1u);
+		EXPECT_TRUE(wc.status == IBV_WC_WR_FLUSH_ERR || wc.status == IBV_WC_SUCCESS)
+			<< ibv_wc_status_str(wc.status);
+		in_the_middle += wc.status != IBV_WC_SUCCESS;
+		expect_stays_empty(p.b.rcq, Millis(0));
+		expect_no_async(dev, Millis(0));
+		sender.join();
+	}
+	EXPECT_GT(in_the_middle, 0) << "every message was over before the QP was in error";
 }

@@ -137,7 +137,7 @@ TEST_F(StatusTest, LocLenAtomic)
 /* --------------------------------------------------- the responder's verdicts */
 
 /* CASES 52: bad rkey: QP_ACCESS_ERR at the responder, whose QP is in ERR. */
-TEST_F(StatusTest, RemAccessBadRkey)
+TEST_F(StatusTest, Cases52_RemAccessBadRkey)
 {
 	for (auto op : {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD}) {
 		Pair p = make_pair();
@@ -190,8 +190,8 @@ TEST_F(StatusTest, RemAccessPermission)
 	}
 }
 
-/* 9.7.5.2.3: the QP has not the operation: invalid request, QP_REQ_ERR. */
-TEST_F(StatusTest, RemInvReqQpHasNotTheOperation)
+/* CASES 52, 9.7.5.2.3: the QP has not the operation: invalid request, QP_REQ_ERR. */
+TEST_F(StatusTest, Cases52_RemInvReqQpHasNotTheOperation)
 {
 	struct {
 		ibv_wr_opcode op;

@@ -84,6 +84,36 @@ TEST_F(CqTest, AccountsForEvents)
 	EXPECT_EQ(ctl.events_acked, 2u);
 }
 
+/* Without a device nobody but the provider knows what there is to wait for: C8, CASES 43, 49. */
+TEST_F(CqTest, AwaitsTheAcksOfWhatWasGot)
+{
+	ibv_cq *cq = cq_.ibv();
+	ibv_async_event event = {};
+
+	herald_cq_await_acks(cq); /* of none */
+	herald_cq_event(cq);
+	event.event_type = IBV_EVENT_CQ_ERR;
+	event.element.cq = cq;
+	herald_async_event(device_.context(), &event);
+
+	std::atomic<bool> over = false;
+	std::thread waiter([&] {
+		herald_cq_await_acks(cq);
+		over = true;
+	});
+	auto ack = [&](uint32_t &completed) {
+		EXPECT_FALSE(over);
+		pthread_mutex_lock(&cq->mutex);
+		completed++;
+		pthread_cond_signal(&cq->cond);
+		pthread_mutex_unlock(&cq->mutex);
+	};
+	ack(cq->async_events_completed);
+	ack(cq->comp_events_completed);
+	waiter.join();
+	EXPECT_TRUE(over);
+}
+
 TEST_F(CqTest, StartNextEnd)
 {
 	ibv_poll_cq_attr attr = {};
