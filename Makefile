@@ -19,18 +19,19 @@ modules:
 modules_install: modules
 	$(MAKE) -C $(KDIR) M=$(CURDIR) $(if $(DESTDIR),INSTALL_MOD_PATH=$(DESTDIR)) modules_install
 
-# Of what the lanes need, only what builds the provider.
+# Provider and heraldctl; of what the lanes need, only what builds them.
+USER_FILES := /etc/libibverbs.d/herald.driver $(LIBDIR)/libibverbs/libherald-rdmav34.so \
+	/usr/share/man/man8/heraldctl.8 /usr/share/bash-completion/completions/heraldctl
+USER_PROGRAMS := /usr/bin/heraldctl
 user-install: export HERALD_SETUP := build
 user-install: user
-	install -D -m 644 build/user/install/etc/libibverbs.d/herald.driver $(DESTDIR)/etc/libibverbs.d/herald.driver
-	install -D -m 644 build/user/install$(LIBDIR)/libibverbs/libherald-rdmav34.so \
-		$(DESTDIR)$(LIBDIR)/libibverbs/libherald-rdmav34.so
+	for file in $(USER_FILES); do install -D -m 644 build/user/install$$file $(DESTDIR)$$file || exit 1; done
+	for file in $(USER_PROGRAMS); do install -D -m 755 build/user/install$$file $(DESTDIR)$$file || exit 1; done
 
 install: modules_install user-install
 
 uninstall:
-	rm -f $(DESTDIR)/lib/modules/$(KVER)/updates/herald.ko* $(DESTDIR)/etc/libibverbs.d/herald.driver \
-		$(DESTDIR)$(LIBDIR)/libibverbs/libherald-rdmav34.so
+	rm -f $(DESTDIR)/lib/modules/$(KVER)/updates/herald.ko* $(addprefix $(DESTDIR),$(USER_FILES) $(USER_PROGRAMS))
 
 # The sources, where dkms looks for them; Kbuild takes every file that is there.
 dkms:
@@ -53,7 +54,7 @@ clean:
 help:
 	@echo "modules          herald.ko for the kernel in KDIR=$(KDIR)"
 	@echo "user             the provider, the tools and their tests, into build/user"
-	@echo "install          module (modules_install) and provider (user-install), below DESTDIR if that is set"
+	@echo "install          module (modules_install), provider and heraldctl (user-install), below DESTDIR if that is set"
 	@echo "uninstall        removes what install has installed for the kernel KVER=$(KVER)"
 	@echo "dkms             the module's sources to /usr/src/herald-$(VERSION), for dkms"
 	@echo "demo             from nothing to NFS over RDMA in a UML kernel, step by step: seconds once built"

@@ -21,5 +21,8 @@ RDMA_CORE_BUILD=$rdma_core/build
 # -I \$RDMA_CORE_BUILD/include gives infiniband/driver.h, util/*.h, kernel-abi/*.h, ccan/*.h and config.h
 EOT
 
+# nlohmann-json is not in the tree, and its headers are the same everywhere: the machine's own
+mkdir -p "$BUILD/include"
+rsync -rlp --checksum --delete /usr/include/nlohmann "$BUILD/include/"
 build_in_tree "user space" user all \
-	"CMakeLists.txt include user tests/user/conformance tests/user/tools tests/user/bench tests/user/torture docs/examples" "$@"
+	"CMakeLists.txt dkms.conf build/include include user tests/user/conformance tests/user/tools tests/user/bench tests/user/torture docs/examples" "$@"

@@ -30,7 +30,8 @@ tidy() {
 		"$(find . -path ./build -prune -o -name .clang-tidy -exec cat {} +)" \
 		"$(files_hash . include "$(dirname "$file")" user/provider)")
 	pass_once tidy "$key" clang-tidy-19 --quiet "$file" -- -std=gnu++20 -Wall -Wextra -Wno-missing-field-initializers \
-		-Iinclude/uapi -Iuser/provider -isystem "$rdma_core/build/include"
+		-DHERALDCTL_VERSION='"0"' -DHERALDCTL_LIBDIR='"/usr/lib"' -DHERALDCTL_PROVIDER='"lib"' -DFMT_HEADER_ONLY \
+		-Iinclude/uapi -Iuser/provider -isystem /usr/include/libnl3 -isystem "$rdma_core/build/include"
 }
 
 cd "$TOP"

@@ -10,8 +10,8 @@
 
 . "$(dirname "$0")/lib.sh"
 
-# trees
-packages=(mmdebstrap debian-archive-keyring rsync util-linux)
+# trees, and a header for heraldctl that is not in them
+packages=(mmdebstrap debian-archive-keyring rsync util-linux nlohmann-json3-dev)
 [ "${HERALD_SETUP:-}" = build ] || packages+=(
 	# kernels
 	gcc g++ make bc bison flex libelf-dev libssl-dev libc6-dev cpio kmod xz-utils zstd python3 perl
@@ -19,6 +19,7 @@ packages=(mmdebstrap debian-archive-keyring rsync util-linux)
 	e2fsprogs qemu-system-x86
 	# the host lane
 	cmake ninja-build pkg-config shellcheck libgtest-dev libgmock-dev sparse clang-format-19 clang-tidy-19 spin
+	libcli11-dev libfmt-dev libkmod-dev libnl-3-dev
 	# what the scripts themselves call
 	procps psmisc patch
 )
