@@ -335,16 +335,17 @@ int herald_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 
 /* ---------------------------------------------------------------- looking -- */
 
-/* A process's own account of what it did. */
+/* A process's own account of what it did; no more events than there were. */
 static void look_at_process(const struct herald_cq *cq, struct herald_cq_info *info)
 {
 	u64 arm = READ_ONCE(cq->ctl->arm);
 
-	info->unpolled = cq->producer - READ_ONCE(cq->ctl->consumer);
+	info->unpolled = min(cq->producer - READ_ONCE(cq->ctl->consumer), cq->capacity);
 	info->armed = herald_arm_word(arm, cq->arm_fired, cq->producer).state;
 	info->stats.arms = HERALD_ARM_SEQ(arm);
-	info->stats.events_read = READ_ONCE(cq->ctl->events_read);
-	info->stats.events_acked = READ_ONCE(cq->ctl->events_acked);
+	info->stats.events_read = min_t(u64, READ_ONCE(cq->ctl->events_read), cq->stats.events);
+	info->stats.events_acked = min_t(u64, READ_ONCE(cq->ctl->events_acked),
+					 info->stats.events_read);
 }
 
 void herald_cq_look(struct herald_cq *cq, struct herald_cq_info *info)
@@ -504,7 +505,8 @@ int herald_pre_destroy_cq(struct ib_cq *ibcq)
  */
 static void cq_wait_for_softirq(const struct ib_cq *ibcq)
 {
-	if (ibcq->poll_ctx == IB_POLL_SOFTIRQ)
+	/* @wc: only a CQ that the core polls has one */
+	if (ibcq->wc && ibcq->poll_ctx == IB_POLL_SOFTIRQ)
 		synchronize_rcu();
 }
 

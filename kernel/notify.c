@@ -129,7 +129,11 @@ static void notify_work(struct work_struct *work)
 
 void herald_notify_init(struct herald_cq *cq)
 {
-	INIT_WORK(&cq->notify_work, notify_work);
+	/* two places, because the one runs in a bottom half: lockdep tells them apart by that */
+	if (cq->user)
+		INIT_WORK(&cq->notify_work, notify_work);
+	else
+		INIT_WORK(&cq->notify_work, notify_work);
 }
 
 static bool notify_is_over(struct herald_cq *cq)
