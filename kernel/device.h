@@ -64,6 +64,7 @@ struct herald_gid_slot {
  * @port.up: what was last reported, and what the data path goes by
  * @port.link: the interface is up and has a carrier
  * @port.stopped: PORT_ERR was provoked: down, whatever the interface says
+ * @port.new: active since @port.speed was looked at: it has no speed to differ from
  * @port.speed: of the interface in Mbit/s, 0 if it does not say
  * @port.speed_work: looks for a change of it
  * @port.pkeys: the P_Key table; 0: an empty entry
@@ -109,6 +110,7 @@ struct herald_dev {
 		bool up;
 		bool link;
 		bool stopped;
+		bool new;
 		u32 speed;
 		struct work_struct speed_work;
 		u16 pkeys[HERALD_PKEY_TABLE_LEN];

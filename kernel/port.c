@@ -49,11 +49,13 @@ static void speed_work(struct work_struct *work)
 
 	rtnl_lock();
 	speed = link_speed(dev);
-	if (dev->port.up && speed != dev->port.speed && ib_device_try_get(&dev->ib)) {
+	if (dev->port.up && !dev->port.new && speed != dev->port.speed &&
+	    ib_device_try_get(&dev->ib)) {
 		herald_event_port(dev, HERALD_EVENT_SPEED_CHANGE, false);
 		ib_device_put(&dev->ib);
 	}
 	dev->port.speed = speed;
+	dev->port.new = false;
 	rtnl_unlock();
 }
 
@@ -88,6 +90,10 @@ void herald_port_attach(struct herald_dev *dev)
 static void report(struct herald_dev *dev, bool up, bool provoked)
 {
 	WRITE_ONCE(dev->port.up, up);
+	if (up) {
+		dev->port.new = true;
+		look_for_speed(dev);
+	}
 	herald_event_port(dev, up ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR, provoked);
 }
 
