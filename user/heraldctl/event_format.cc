@@ -196,7 +196,7 @@ TracePage parse_trace_page(Bytes page)
 	found.lost = (*commit & kLost) != 0;
 	const Bytes data = page.subspan(kPageHeader, std::min<size_t>(*commit & kLength, page.size() - kPageHeader));
 	for (size_t at = 0; at + 4 <= data.size();) {
-		const uint32_t head = *load<uint32_t>(data, at);
+		const uint32_t head = load<uint32_t>(data, at).value_or(0);
 		const unsigned type = head & 31;
 		const uint64_t delta = head >> 5;
 		const uint64_t extra = load<uint32_t>(data, at + 4).value_or(0);
@@ -215,7 +215,7 @@ TracePage parse_trace_page(Bytes page)
 		}
 		time += delta;
 		/* a longer record has its length, which counts itself, in front */
-		const size_t skip = type ? 0 : 4, size = type ? type * 4 : extra;
+		const size_t skip = type ? 0 : 4, size = type ? size_t{type} * 4 : extra;
 		if (size < skip || at + size > data.size())
 			break;
 		found.records.push_back({time, data.subspan(at + skip, size - skip)});

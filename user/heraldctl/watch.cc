@@ -130,7 +130,7 @@ Fd block_signals()
 	sigemptyset(&signals);
 	for (const int signal : {SIGINT, SIGTERM, SIGHUP})
 		sigaddset(&signals, signal);
-	sigprocmask(SIG_BLOCK, &signals, nullptr);
+	pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 	(void)std::signal(SIGPIPE, SIG_IGN);
 	return Fd(signalfd(-1, &signals, SFD_CLOEXEC));
 }
