@@ -26,7 +26,7 @@ USER_PROGRAMS := /usr/bin/heraldctl
 user-install: export HERALD_SETUP := build
 user-install: user
 	for file in $(USER_FILES); do install -D -m 644 build/user/install$$file $(DESTDIR)$$file || exit 1; done
-	for file in $(USER_PROGRAMS); do install -D -m 755 build/user/install$$file $(DESTDIR)$$file || exit 1; done
+	for file in $(USER_PROGRAMS); do install -D -s -m 755 build/user/install$$file $(DESTDIR)$$file || exit 1; done
 
 install: modules_install user-install
 
