@@ -129,15 +129,17 @@ void TempLink::run(const std::string &command)
 	require_ok(system(command.c_str()), command);
 }
 
-TempLink::TempLink()
+TempLink::TempLink(std::string netdev) : netdev_(std::move(netdev))
 {
 	static int instance;
 	const char *before = getenv("HERALD_DEV");
 
 	before_ = before ? before : "";
-	netdev_ = "pv" + std::to_string(getpid() % 10000) + "n" + std::to_string(instance);
 	device_ = "pvdev" + std::to_string(getpid() % 10000) + "n" + std::to_string(instance++);
-	run("ip link add " + netdev_ + " type dummy");
+	if (netdev_.empty()) {
+		netdev_ = device_.substr(2);
+		run("ip link add " + netdev_ + " type dummy");
+	}
 	run("ip link set " + netdev_ + " up && ip addr add 10.11.12.1/24 dev " + netdev_);
 	add_device();
 	setenv("HERALD_DEV", device_.c_str(), 1);

@@ -24,7 +24,8 @@ uint32_t srq_number(const Device &dev);
 /* An interface of its own with a device on it, which is the one that Device opens meanwhile. */
 class TempLink {
 public:
-	TempLink();
+	/* on an interface that there is, or on a new dummy */
+	explicit TempLink(std::string netdev = "");
 	~TempLink();
 	TempLink(const TempLink &) = delete;
 	TempLink &operator=(const TempLink &) = delete;

@@ -6,6 +6,12 @@
 #include "control.h"
 #include "pair.h"
 
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 using namespace conformance;
 
 class PortEvent : public ::testing::Test {
@@ -263,6 +269,68 @@ TEST_F(PortEvent, Cases54_DeviceSpeedChange)
 	ASSERT_TRUE(got);
 	EXPECT_EQ(static_cast<int>(got->type), 20);
 	expect_no_port_event();
+}
+
+/* A tap interface, whose speed is what it is told to be. */
+class Tap {
+public:
+	Tap() : fd_(open("/dev/net/tun", O_RDWR | O_CLOEXEC))
+	{
+		ifreq request{};
+
+		request.ifr_flags = IFF_TAP | IFF_NO_PI;
+		require(fd_ >= 0 && ioctl(fd_, TUNSETIFF, &request) == 0, "tap");
+		name_ = request.ifr_name;
+	}
+	~Tap() { close(fd_); }
+	Tap(const Tap &) = delete;
+	Tap &operator=(const Tap &) = delete;
+
+	/* The interface says that something about it has changed. */
+	void set_speed(int mbit)
+	{
+		TempLink::run("ethtool -s " + name_ + " speed " + std::to_string(mbit) + " duplex full autoneg off");
+		multicast_ = !multicast_;
+		TempLink::run("ip link set " + name_ + " multicast " + (multicast_ ? "on" : "off"));
+	}
+	const std::string &name() const { return name_; }
+
+private:
+	int fd_;
+	std::string name_;
+	bool multicast_ = true;
+};
+
+/* The natural cause: the interface's speed changes while the port is active; once a change. */
+TEST(SpeedEvent, SpeedOfTheInterface)
+{
+	Tap tap;
+	TempLink link(tap.name());
+	Device dev;
+	auto speed_events = [&] {
+		int n = 0;
+
+		while (auto got = next_async(dev, quiet()))
+			n += static_cast<int>(got->type) == 20;
+		return n;
+	};
+
+	if (!CqControl::available(dev))
+		GTEST_SKIP() << "not this device's";
+	speed_events();
+	const int known = try_provoke(dev, "device-speed-change") == 0;
+	EXPECT_EQ(speed_events(), known);
+	for (int mbit : {25000, 100000, 10000}) {
+		tap.set_speed(mbit);
+		EXPECT_EQ(speed_events(), known) << mbit;
+		tap.set_speed(mbit);
+		EXPECT_EQ(speed_events(), 0) << "nothing has changed";
+	}
+	/* a port that comes up says so, and no more */
+	TempLink::run("ip link set " + tap.name() + " down");
+	tap.set_speed(25000);
+	TempLink::run("ip link set " + tap.name() + " up");
+	EXPECT_EQ(speed_events(), 0);
 }
 
 /* --------------------------------------------------------- DEVICE_FATAL */
