@@ -33,6 +33,7 @@ json() { python3 -c 'import json, sys; j = json.load(open(sys.argv[1])); sys.exi
 # --- the module -------------------------------------------------------------------------------------------------
 
 not_loaded() {
+	[ ! -e /sys/module/herald ] || rmmod herald || return 1 # as the job before left it
 	ctl 4 unload && says "not loaded" || return 1
 	ctl 1 link add h0 dum0 && says "h0" "heraldctl load" || return 1
 	ctl 4 hold h0 1 && says "not loaded" "heraldctl load" || return 1

@@ -4,11 +4,13 @@
 //
 //	bench_event_pingpong DEVICE [SECONDS [ROUNDS]]
 //
-// One way is: post a 64-byte send, block in ibv_get_cq_event, ack, arm, poll; as a program that cares about latency does
-// it: the message inline, all completions in one poll, receives posted by the dozen. The two kinds alternate, ROUNDS (41) times
-// about SECONDS (0.06) each, so that whatever else the machine does hits both. Prints the median of each kind (half a round
-// trip), the median of the rounds' ratios with what three of four rounds stay below, and what the steps of one way cost: the
-// calls that do not block are timed one by one, in a pass of its own.
+// One way is: block in ibv_get_cq_event, ack, arm, poll, post a 64-byte send. "channel" is what a program does that cares about
+// latency: it polls and answers, and while the answer is under way it acks, arms and polls again; the message is inline, all
+// completions come in one poll, receives are posted by the dozen. "textbook" is the same in the order of the manual pages: ack,
+// arm, poll, answer. They and the eventfds alternate, ROUNDS (41) times about SECONDS (0.06) each, so that whatever else the
+// machine does hits all. Prints the median of each (half a round trip), the median of the rounds' ratios to the eventfds with
+// what three of four rounds stay below, and what the steps of one way cost: the calls that do not block are timed one by
+// one, in a pass of its own.
 
 #include <algorithm>
 #include <array>
@@ -155,8 +157,14 @@ public:
 		void *context;
 
 		must(ibv_get_cq_event(channel_, &cq, &context), "ibv_get_cq_event");
+		events_++;
 	}
-	void ack() { ibv_ack_cq_events(recv_cq_, 1); }
+	void ack()
+	{
+		if (events_)
+			ibv_ack_cq_events(recv_cq_, events_);
+		events_ = 0;
+	}
 	void arm() { must(ibv_req_notify_cq(recv_cq_, 0), "ibv_req_notify_cq"); }
 	// Everything that is there: fewer than asked for means that the queue is empty.
 	int poll()
@@ -169,19 +177,34 @@ public:
 		return n;
 	}
 
-	// The next message.
+	// The next message, in the order of the manual pages.
+	void wait_textbook()
+	{
+		while (!arrived_) {
+			get_event();
+			rearm();
+		}
+		taken();
+	}
+
+	// The next message; rearm() is due once it is answered.
 	void wait()
 	{
-		for (int n = 0; !n;) {
+		while (!arrived_) {
 			get_event();
-			ack();
-			arm();
-			n = poll();
+			arrived_ = poll();
+			if (!arrived_)
+				rearm();
 		}
-		if (++received_ == batch) {
-			for (; received_; received_--)
-				receive();
-		}
+		taken();
+	}
+
+	// What came since the poll and before the arm raises no event, hence the second poll.
+	void rearm()
+	{
+		ack();
+		arm();
+		arrived_ += poll();
 	}
 
 	void receive()
@@ -195,6 +218,15 @@ public:
 	}
 
 private:
+	void taken()
+	{
+		arrived_--;
+		if (++received_ == batch) {
+			for (; received_; received_--)
+				receive();
+		}
+	}
+
 	void open(const char *name)
 	{
 		int n = 0;
@@ -231,7 +263,8 @@ private:
 	ibv_cq *recv_cq_, *send_cq_;
 	ibv_qp *qp_;
 	uint64_t sent_ = 0;
-	int received_ = 0;
+	unsigned int events_ = 0; // not acked yet
+	int arrived_ = 0, received_ = 0;
 };
 
 void put(int fd, uint64_t value)
@@ -274,6 +307,34 @@ void exchange(End &end, int in, int out)
 		die("exchange of addresses");
 }
 
+enum class Order { answer_first, textbook };
+
+// What the parent asks for is the number of messages, and in this bit the order.
+constexpr uint64_t textbook_bit = 1ull << 62;
+
+void answer(End &end, Order order)
+{
+	if (order == Order::textbook) {
+		end.wait_textbook();
+		end.send();
+	} else {
+		end.wait();
+		end.send();
+		end.rearm();
+	}
+}
+
+void ask(End &end, Order order)
+{
+	end.send();
+	if (order == Order::textbook) {
+		end.wait_textbook();
+	} else {
+		end.rearm();
+		end.wait();
+	}
+}
+
 // The child answers: through eventfds as long as it is asked so, through the channel that many times.
 [[noreturn]] void child(const Link &link, const char *device)
 {
@@ -287,10 +348,10 @@ void exchange(End &end, int in, int out)
 			put(link.pong, 1);
 			continue;
 		}
-		for (uint64_t i = 1; i < messages; i++) {
-			end.wait();
-			end.send();
-		}
+		const Order order = messages & textbook_bit ? Order::textbook : Order::answer_first;
+
+		for (uint64_t i = 1; i < (messages & ~textbook_bit); i++)
+			answer(end, order);
 	}
 }
 
@@ -314,15 +375,13 @@ double eventfd_way(const Link &link, uint64_t n)
 }
 
 // Above 1, the number says how many messages the child is to answer.
-double channel_way(const Link &link, End &end, uint64_t n)
+double channel_way(const Link &link, End &end, Order order, uint64_t n)
 {
-	put(link.ping, n + 1);
-	return microseconds_each(n,
-				 [&] {
-					 end.send();
-					 end.wait();
-				 }) /
-	       2;
+	put(link.ping, (n + 1) | (order == Order::textbook ? textbook_bit : 0));
+	const double us = microseconds_each(n, [&] { ask(end, order); }) / 2;
+	if (order == Order::answer_first)
+		end.rearm(); // as the other order leaves it
+	return us;
 }
 
 template <class F> void timed(double &sum, F &&step)
@@ -339,7 +398,7 @@ std::array<double, STEPS> steps(const Link &link, End &end, uint64_t n)
 	std::array<double, STEPS> sum{};
 	double nothing = 0;
 
-	put(link.ping, n + 1);
+	put(link.ping, (n + 1) | textbook_bit);
 	for (uint64_t i = 0; i < n; i++) {
 		timed(sum[POST], [&] { end.send(); });
 		usleep(500);
@@ -367,6 +426,20 @@ double median(const std::vector<double> &values)
 	return quantile(values, 0.5);
 }
 
+// One order's figures.
+struct Series {
+	const char *name, *ratio;
+	Order order;
+	std::vector<double> ways{}, ratios{};
+
+	void print() const
+	{
+		std::printf("event_pingpong %u %s %.4g us\n", message_size, name, median(ways));
+		std::printf("event_pingpong %u %s %.3g times\n", message_size, ratio, median(ratios));
+		std::printf("event_pingpong %u %s_p75 %.3g times\n", message_size, ratio, quantile(ratios, 0.75));
+	}
+};
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -387,24 +460,28 @@ int main(int argc, char **argv)
 		child(link, argv[1]);
 
 	End end(argv[1]);
-	std::vector<double> eventfds, channels, ratios;
+	std::vector<double> eventfds;
+	std::array<Series, 2> series{
+		{{"channel", "ratio", Order::answer_first}, {"textbook", "textbook_ratio", Order::textbook}}};
 
 	exchange(end, link.to_parent[0], link.to_child[1]);
 	const auto n = [&](double us) { return static_cast<uint64_t>(seconds * 1e6 / (2 * us)) + 1; };
-	const uint64_t n_eventfd = n(eventfd_way(link, 200)), n_channel = n(channel_way(link, end, 200));
+	const uint64_t n_eventfd = n(eventfd_way(link, 200)),
+		       n_channel = n(channel_way(link, end, Order::answer_first, 200));
 	for (int i = 0; i < rounds; i++) {
 		eventfds.push_back(eventfd_way(link, n_eventfd));
-		channels.push_back(channel_way(link, end, n_channel));
-		ratios.push_back(channels.back() / eventfds.back());
+		for (Series &s : series) {
+			s.ways.push_back(channel_way(link, end, s.order, n_channel));
+			s.ratios.push_back(s.ways.back() / eventfds.back());
+		}
 	}
 	const auto each = steps(link, end, 300);
 
 	kill(pid, SIGKILL);
 	waitpid(pid, nullptr, 0);
 	std::printf("event_pingpong 0 eventfd %.4g us\n", median(eventfds));
-	std::printf("event_pingpong %u channel %.4g us\n", message_size, median(channels));
-	std::printf("event_pingpong %u ratio %.3g times\n", message_size, median(ratios));
-	std::printf("event_pingpong %u ratio_p75 %.3g times\n", message_size, quantile(ratios, 0.75));
+	for (const Series &s : series)
+		s.print();
 	for (int i = 0; i < STEPS; i++)
 		std::printf("event_pingpong %u step_%s %.3g us\n", message_size, step_names[i], each[i]);
 	return 0;
