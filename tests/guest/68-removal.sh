@@ -3,7 +3,7 @@
 #
 # Other people's programs and the kernel's own consumers, unmodified, when the port goes down and up and when the device is
 # taken away under them (CASES 48, 49, 50; docs/events.md, When the device goes).
-# timeout: 400
+# timeout: 700
 . "$(dirname "$0")/lib.sh"
 
 address=192.0.2.1
@@ -119,7 +119,7 @@ nfs_end() { umount $mnt && nfs_stop && umount $export_dir; }
 # under_io COMMAND: random file operations meanwhile, and every byte is what it must be, here and on the server's side.
 under_io() {
 	local rc=0 pid
-	fsx_like -s "$RANDOM" -n $((3000 / FACTOR + 200)) -m /run/model $mnt/fsx &
+	fsx_like -s "$RANDOM" -n $((2000 / FACTOR + 200)) -m /run/model $mnt/fsx &
 	pid=$!
 	wait_until [ -s $export_dir/fsx ]
 	"$@" || rc=$?
@@ -172,8 +172,8 @@ try rping_removal 60 rping_removal
 try rping_unplugged 60 rping_unplugged
 if [ "$LANE" != debug ]; then # its kernel has no NFS
 	try nfs_begin 60 nfs_begin && {
-		try nfs_ports 120 under_io ports
-		try nfs_removal 120 under_io taken_away
+		try nfs_ports 300 under_io ports
+		try nfs_removal 300 under_io taken_away
 		try nfs_end 60 nfs_end
 	}
 fi
