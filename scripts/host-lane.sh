@@ -37,6 +37,30 @@ check() {
 	fi
 }
 
+# pool NAME CMD...: as check, beside others, as many as there are processors. What they found comes with pool_end, in order.
+pool=() pool_dir=$logs/pool
+pool() {
+	mkdir -p "$pool_dir"
+	while [ "$(jobs -rp | wc -l)" -ge "$JOBS" ]; do wait -n || true; done
+	(results=/dev/null check "$@") >"$pool_dir/${#pool[@]}" 2>&1 &
+	pool+=("$1")
+}
+pool_end() {
+	local i line
+	wait
+	for i in "${!pool[@]}"; do
+		while IFS= read -r line; do
+			case $line in
+			PASS\ * | FAIL\ *) printf '%s\n' "$line" | tee -a "$results" ;;
+			*) printf '%s\n' "$line" >&2 ;;
+			esac
+			[[ $line != FAIL\ * ]] || failed=1
+		done <"$pool_dir/$i"
+	done
+	pool=()
+	rm -rf "$pool_dir"
+}
+
 # --- what the checks need: here, since it may take long and says how it gets on ---------------------------------------
 
 if ! { "$TOP/scripts/fetch-source.sh" linux-6.12 && "$TOP/scripts/build-rdma-core.sh"; } >/dev/null; then
@@ -54,8 +78,9 @@ check rules/mutations "$TOP/scripts/mutate.sh" --check
 
 if command -v shellcheck >/dev/null; then
 	while read -r script; do
-		check "shellcheck/${script#"$TOP/"}" shellcheck -x -S warning -P "$(dirname "$script")" "$script"
+		pool "shellcheck/${script#"$TOP/"}" shellcheck -x -S warning -P "$(dirname "$script")" "$script"
 	done < <(find "$TOP/scripts" "$TOP/tests/guest" "$TOP/kernel/compat" -name '*.sh' | sort)
+	pool_end
 else
 	result SKIP shellcheck "no shellcheck"
 fi
@@ -82,21 +107,24 @@ fi
 
 # A model is checked, and so is each of its mutants: each has to be found broken.
 while read -r model; do
-	check "proof-code/$(basename "$model")" "$TOP/scripts/check-model-code.py" "$model"
+	pool "proof-code/$(basename "$model")" "$TOP/scripts/check-model-code.py" "$model"
 done < <(find "$TOP/tests/litmus" "$TOP/tests/spin" -name '*.litmus' -o -name '*.pml' | sort)
+pool_end
 
 if "$TOP/scripts/fetch-herd.sh" >/dev/null; then
 	while read -r -a words; do
-		check "litmus/$(IFS=/; printf %s "${words[*]}")" "$TOP/scripts/check-litmus.sh" "${words[@]}"
+		pool "litmus/$(IFS=/; printf %s "${words[*]}")" "$TOP/scripts/check-litmus.sh" "${words[@]}"
 	done < <("$TOP/scripts/check-litmus.sh" list)
+	pool_end
 else
 	result FAIL litmus "herd7 or the memory model could not be had: is sid in reach of apt? (log: $CACHE/log/herd.log)"
 fi
 
 if command -v spin >/dev/null && command -v gcc >/dev/null; then
 	while read -r -a words; do
-		check "spin/$(IFS=/; printf %s "${words[*]}")" "$TOP/scripts/check-spin.sh" "${words[@]}"
+		pool "spin/$(IFS=/; printf %s "${words[*]}")" "$TOP/scripts/check-spin.sh" "${words[@]}"
 	done < <("$TOP/scripts/check-spin.sh" list)
+	pool_end
 else
 	result SKIP spin "no spin, or no gcc"
 fi
@@ -110,8 +138,9 @@ else
 fi
 if command -v clang-tidy-19 >/dev/null; then
 	while read -r file; do
-		check "clang-tidy/$file" "$TOP/scripts/check-cxx.sh" tidy "$file"
+		pool "clang-tidy/$file" "$TOP/scripts/check-cxx.sh" tidy "$file"
 	done < <(cd "$TOP" && find user tests/user/tools tests/user/torture -name '*.cc' | sort)
+	pool_end
 else
 	result SKIP clang-tidy "no clang-tidy-19"
 fi

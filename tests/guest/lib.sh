@@ -65,10 +65,11 @@ run_timed() {
 # check NAME SECONDS CMD...: a test that passes if CMD succeeds in time. Status 77 means skipped (the last line of its
 # output says why). The output goes to a log; its end is shown on failure.
 check() {
-	local name=$1 seconds=$2 log rc=0
+	local name=$1 seconds=$2 log rc=0 start=$SECONDS
 	shift 2
 	log=$RESULTS/$JOB.${name//[^A-Za-z0-9._-]/_}.log
 	run_timed "$seconds" "$log" "$@" || rc=$?
+	printf '%4d s %s\n' $((SECONDS - start)) "$JOB/$name" >>"$RESULTS/times-of-checks.txt"
 	case $rc in
 	0) pass "$name" ;;
 	77) skip "$name" "$(tail -n 1 "$log")" ;;
