@@ -91,7 +91,8 @@ int herald_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struct 
 	gfp_t gfp = init->flags & RDMA_CREATE_AH_SLEEPABLE ? GFP_KERNEL_ACCOUNT : GFP_ATOMIC;
 	struct herald_dev *dev = to_hdev(ibah->device);
 	struct herald_ah *ah;
-	int err = herald_udata_zero(udata);
+	int err = herald_fault_verb(&dev->faults, HERALD_FAULT_CREATE_AH) ?:
+		  herald_udata_zero(udata);
 
 	if (err)
 		return err;

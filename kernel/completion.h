@@ -18,6 +18,7 @@ enum herald_outcome {
 	/* found by the responder */
 	HERALD_RNR,			/* no receive WQE */
 	HERALD_NO_ANSWER,		/* no such QP, not connected to us, cannot receive now */
+	HERALD_NAK_SEQUENCE,		/* a later message came first */
 	HERALD_NAK_INV_REQ,		/* operation the responder's QP has not, bad alignment */
 	HERALD_NAK_TOO_LONG,		/* message longer than the receive WQE */
 	HERALD_NAK_ACCESS,		/* rkey, range or permission */
@@ -40,6 +41,7 @@ enum herald_req_action {
 	HERALD_REQ_RNR_WAIT,	/* wait for the RNR timer, try again, count */
 	HERALD_REQ_RETRY,	/* wait for the transport timer, try again, count (RC);
 				 * complete successfully (UC, UD: nobody will know) */
+	HERALD_REQ_RETRY_NOW,	/* try again at once, count */
 	HERALD_REQ_ERROR,	/* complete in error; RC to ERR, UC and UD to SQE */
 };
 
@@ -54,6 +56,7 @@ enum herald_nak {
 	HERALD_ACK,
 	HERALD_NAK_NONE,	/* silence */
 	HERALD_NAK_KIND_RNR,
+	HERALD_NAK_KIND_SEQUENCE,
 	HERALD_NAK_KIND_INVALID_REQUEST,
 	HERALD_NAK_KIND_REMOTE_ACCESS,
 	HERALD_NAK_KIND_REMOTE_OPERATION,

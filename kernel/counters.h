@@ -32,6 +32,9 @@
 	X(rnr_exceeded)			\
 	X(retries)			\
 	X(retries_exceeded)		\
+	X(nak_sequence)			\
+	X(duplicates)			\
+	X(icrc_dropped)			\
 	X(nak_invalid_request)		\
 	X(nak_access)			\
 	X(nak_operation)		\
@@ -46,7 +49,8 @@
 	X(bad_recv_wqe)			\
 	X(bad_ring_index)		\
 	X(bad_key)			\
-	X(events_coalesced)
+	X(events_coalesced)		\
+	X(faults_struck)
 
 enum herald_counter {
 #define HERALD_COUNTER_ENUM(name) HERALD_CTR_##name,

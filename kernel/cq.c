@@ -137,11 +137,21 @@ static void cq_set_flags(struct herald_cq *cq, u32 flags)
 	smp_store_release(&cq->ctl->flags, flags);
 }
 
-void herald_cq_tell_arm(struct herald_cq *cq, bool tell)
+void herald_cq_tell_arm(struct herald_cq *cq, enum herald_tell_arm why, bool tell)
 {
-	if (cq->user)
-		cq_set_flags(cq, tell ? cq->flags | HERALD_CQ_TELL_ARM :
+	if (!cq->user)
+		return;
+	cq->tell_arm = tell ? cq->tell_arm | why : cq->tell_arm & ~why;
+	cq_set_flags(cq, cq->tell_arm ? cq->flags | HERALD_CQ_TELL_ARM :
 					cq->flags & ~HERALD_CQ_TELL_ARM);
+}
+
+void herald_cq_ask(struct herald_cq *cq)
+{
+	spin_lock_irq(&cq->lock);
+	herald_cq_tell_arm(cq, HERALD_TELL_ARM_FAULT,
+			   herald_fault_armed(&cq->dev->faults, HERALD_FAULT_REQ_NOTIFY));
+	spin_unlock_irq(&cq->lock);
 }
 
 /* The first CQE that there is no room for: the queue dies. */
@@ -314,6 +324,9 @@ int herald_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 
 	if (cq->user)
 		return -EOPNOTSUPP;
+	ret = herald_fault_verb(&cq->dev->faults, HERALD_FAULT_REQ_NOTIFY);
+	if (ret)
+		return ret;
 	switch (flags & IB_CQ_SOLICITED_MASK) {
 	case IB_CQ_SOLICITED:
 		input = HERALD_IN_ARM_SOLICITED;
@@ -439,9 +452,8 @@ int herald_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	struct cq_ring ring;
 	int ret;
 
-	ret = cq_check_attr(dev, attr);
-	if (!ret)
-		ret = herald_udata_zero(udata);
+	ret = herald_fault_verb(&dev->faults, HERALD_FAULT_CREATE_CQ) ?:
+	      cq_check_attr(dev, attr) ?: herald_udata_zero(udata);
 	if (ret)
 		return ret;
 	ret = herald_object_count(dev, &dev->num_cq, HERALD_MAX_CQ);
@@ -459,6 +471,7 @@ int herald_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	if (ret)
 		goto err_ring;
 	herald_cqs_add(cq);
+	herald_cq_ask(cq);
 	return 0;
 
 err_ring:

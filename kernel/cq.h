@@ -86,6 +86,7 @@ struct herald_cq_info {
  * @arm_state: kernel CQs
  * @arm_fired: user CQs: sequence number of the last arm consumed
  * @flags: enum herald_cq_flags, as published
+ * @tell_arm: enum herald_tell_arm
  * @stats: see above; some of it is only in a process's half of the ring
  * @moderation: delays events
  * @hold: holds completions back on demand; NULL until that is first asked for
@@ -128,6 +129,7 @@ struct herald_cq {
 	u8 arm_state;
 	u32 arm_fired;
 	u32 flags;
+	u8 tell_arm;
 	struct herald_cq_stats stats;
 	struct herald_moderation moderation;
 	struct herald_cq_hold *hold;
@@ -228,8 +230,20 @@ void herald_cq_write_ref(const struct herald_sq_backref *ref, bool made, u32 ind
 /* A completion event is due. */
 void herald_cq_event(struct herald_cq *cq, struct herald_deferred *d);
 
-/* Ask the process to announce its arms (HERALD_CQ_TELL_ARM), or not to. */
-void herald_cq_tell_arm(struct herald_cq *cq, bool tell);
+/* Why a process is to announce its arms */
+enum herald_tell_arm {
+	HERALD_TELL_ARM_HOLD	= 1 << 0,	/* something may be released then */
+	HERALD_TELL_ARM_FAULT	= 1 << 1,	/* the arm may fail */
+};
+
+/*
+ * Ask the process to announce its arms (HERALD_CQ_TELL_ARM), or, if there is no
+ * other reason, not to.  cq->lock held.
+ */
+void herald_cq_tell_arm(struct herald_cq *cq, enum herald_tell_arm why, bool tell);
+
+/* As herald_qp_ask(), for arms.  Context: process; the CQ does not go away. */
+void herald_cq_ask(struct herald_cq *cq);
 
 /* ----------------------------------------------------------------------- */
 

@@ -251,7 +251,7 @@ static int begin(struct herald_cq *cq, bool reorder, u64 seed)
 		cq->hold->on = !reorder;
 		cq->hold->reorder = reorder;
 		prandom_seed_state(&cq->hold->random, seed);
-		herald_cq_tell_arm(cq, !reorder);
+		herald_cq_tell_arm(cq, HERALD_TELL_ARM_HOLD, !reorder);
 	}
 	spin_unlock_irq(&cq->lock);
 	kfree(hold);
@@ -294,7 +294,7 @@ void herald_cq_resume(struct herald_cq *cq)
 		cq->hold->on = false;
 		cq->hold->reorder = false;
 		memset(cq->hold->due, 0, sizeof(cq->hold->due));
-		herald_cq_tell_arm(cq, false);
+		herald_cq_tell_arm(cq, HERALD_TELL_ARM_HOLD, false);
 	}
 	spin_unlock_irq(&cq->lock);
 	herald_deferred_run(&d);

@@ -128,7 +128,8 @@ int herald_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udat
 
 	if (!cqe || cqe > HERALD_MAX_CQE || cq->user != !!udata)
 		return -EINVAL;
-	ret = herald_udata_zero(udata) ?: herald_dev_check(cq->dev);
+	ret = herald_fault_verb(&cq->dev->faults, HERALD_FAULT_RESIZE_CQ) ?:
+	      herald_udata_zero(udata) ?: herald_dev_check(cq->dev);
 	if (ret)
 		return ret;
 	ret = herald_cq_ring_alloc(&ring, udata, cqe);

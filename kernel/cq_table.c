@@ -131,6 +131,15 @@ static int to_when(u32 when)
 	}
 }
 
+/* 0, or what the arm is to fail with; and whether the next one is to be announced. */
+static int may_arm(struct herald_cq *cq)
+{
+	int ret = herald_fault_verb(&cq->dev->faults, HERALD_FAULT_REQ_NOTIFY);
+
+	herald_cq_ask(cq);
+	return ret;
+}
+
 int herald_cqs_arming(struct herald_dev *dev, struct ib_ucontext *uctx, u32 id, u32 arming)
 {
 	int when = to_when(arming), ret = -EINVAL;
@@ -143,8 +152,9 @@ int herald_cqs_arming(struct herald_dev *dev, struct ib_ucontext *uctx, u32 id, 
 	if (!cq)
 		return -EINVAL;
 	if (found == id && cq->uctx == uctx) {
-		herald_cq_arming(cq, when);
-		ret = 0;
+		ret = when == HERALD_HOLD_BEFORE_ARM ? may_arm(cq) : 0;
+		if (!ret)
+			herald_cq_arming(cq, when);
 	}
 	leave(cq);
 	return ret;

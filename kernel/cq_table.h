@@ -36,7 +36,7 @@ int herald_cqs_each(struct herald_dev *dev, int (*fn)(struct herald_cq *cq, void
  */
 void herald_cqs_sum(struct herald_dev *dev, struct herald_cq_stats *sum);
 
-/* The process that has @uctx arms the CQ @id; see herald_cq_arming().  0 or -EINVAL.  May sleep. */
+/* The process that has @uctx arms the CQ @id; see herald_cq_arming().  0 or errno.  May sleep. */
 int herald_cqs_arming(struct herald_dev *dev, struct ib_ucontext *uctx, u32 id, u32 when);
 
 #endif /* HERALD_CQ_TABLE_H */

@@ -11,6 +11,7 @@
 #include "cq_table.h"
 #include "debugfs_tables.h"
 #include "device.h"
+#include "fault_command.h"
 #include "qp.h"
 #include "srq.h"
 
@@ -137,9 +138,14 @@ static int srqs_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(srqs);
 
+/* -------------------------------------------------------------- the faults -- */
+
+DEFINE_SHOW_ATTRIBUTE(herald_faults);
+
 void herald_tables_add(struct herald_dev *dev)
 {
 	debugfs_create_file("cqs", 0400, dev->debugfs, dev, &cqs_fops);
 	debugfs_create_file("qps", 0400, dev->debugfs, dev, &qps_fops);
 	debugfs_create_file("srqs", 0400, dev->debugfs, dev, &srqs_fops);
+	debugfs_create_file("faults", 0400, dev->debugfs, dev, &herald_faults_fops);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* The tables of a device's objects in debugfs, see fault.h. */
+/* The tables of a device's objects in debugfs, see control.h. */
 #ifndef HERALD_DEBUGFS_TABLES_H
 #define HERALD_DEBUGFS_TABLES_H
 

@@ -17,10 +17,10 @@
 #include <rdma/ib_addr.h>
 #include <rdma/ib_user_verbs.h>
 
+#include "control.h"
 #include "cq_table.h"
 #include "device.h"
 #include "ioctl.h"
-#include "fault.h"
 #include "mr.h"
 #include "srq.h"
 
@@ -88,6 +88,7 @@ static void herald_device_free_tables(struct herald_dev *dev)
 	WARN_ON(!xa_empty(&dev->ahs));
 	xa_destroy(&dev->keys);
 	xa_destroy(&dev->ahs);
+	herald_faults_exit(dev);
 	herald_cqs_exit(dev);
 	herald_srqs_exit(dev);
 	kvfree(dev->gids);
@@ -112,7 +113,7 @@ static void herald_dealloc_driver(struct ib_device *ibdev)
 	struct herald_dev *dev = to_hdev(ibdev);
 
 	WRITE_ONCE(dev->dead, true);
-	herald_fault_remove(dev);
+	herald_control_remove(dev);
 	/* Queued under the lock: whoever sees the list empty can drain the queue. */
 	spin_lock(&herald_devices_lock);
 	if (!list_empty(&dev->node))
@@ -169,7 +170,7 @@ void herald_device_remove_all(void)
 /* It has its name, and nobody has it yet. */
 static int herald_enable_driver(struct ib_device *ibdev)
 {
-	herald_fault_add(to_hdev(ibdev));
+	herald_control_add(to_hdev(ibdev));
 	return 0;
 }
 
@@ -186,6 +187,7 @@ static int herald_device_init_tables(struct herald_dev *dev)
 	xa_init_flags(&dev->ahs, XA_FLAGS_ALLOC1);
 	herald_cqs_init(dev);
 	herald_srqs_init(dev);
+	herald_faults_init(dev);
 	herald_port_init(dev);
 	seqlock_init(&dev->gid_lock);
 	spin_lock_init(&dev->gsi_lock);

@@ -16,6 +16,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "counters.h"
+#include "fault.h"
 #include "hints.h"
 #include "limits.h"
 
@@ -69,9 +70,10 @@ struct herald_gid_slot {
  * @port.speed_work: looks for a change of it
  * @port.pkeys: the P_Key table; 0: an empty entry
  * @dead: being removed
- * @allow: commands to its control file are taken, see fault.h
+ * @allow: commands to its control file are taken, see control.h
+ * @faults: what breaks on purpose, see fault.h; the data path reads the first word
  * @fatal: DEVICE_FATAL was provoked: nothing can be made or modified any more
- * @debugfs: its files, see fault.h
+ * @debugfs: its files, see control.h
  */
 struct herald_dev {
 	struct ib_device ib;
@@ -117,6 +119,7 @@ struct herald_dev {
 	} port;
 	bool dead;
 	bool allow;
+	struct herald_faults faults;
 	atomic_t fatal;
 
 	atomic_t num_qp, num_cq, num_srq, num_mr, num_mw, num_pd, num_ah;

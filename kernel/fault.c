@@ -1,215 +1,227 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* What is done to a device on purpose: the files in debugfs, and their commands. */
-#include <linux/debugfs.h>
-#include <linux/kstrtox.h>
-#include <linux/moduleparam.h>
-#include <linux/string.h>
-#include <linux/uaccess.h>
-#include <rdma/restrack.h>
+/*
+ * Faults on purpose: what is armed, and whether it strikes.
+ *
+ * Not the kernel's struct fault_attr: that is there only if FAULT_INJECTION is
+ * configured, which kernels of distributions are not, and it draws from the
+ * kernel's own entropy, so that nobody can have the same faults twice.
+ */
+#include <linux/errno.h>
+#include <linux/slab.h>
 
-#include "cq.h"
-#include "cq_hold.h"
-#include "cq_table.h"
-#include "debugfs_tables.h"
 #include "device.h"
 #include "fault.h"
-#include "provoke.h"
+#include "qp.h"
 
-static struct dentry *herald_root;
-
-static bool provoke;
-module_param(provoke, bool, 0444);
-MODULE_PARM_DESC(provoke, "New devices take commands that provoke events and faults (default: no)");
-
-/* ---------------------------------------------------------------- commands -- */
-
-static int do_hold(struct herald_cq *cq, u64 unused)
+static bool is_over(const struct herald_fault *f)
 {
-	return herald_cq_hold(cq);
+	return !f->left;
 }
 
-static int do_release(struct herald_cq *cq, u64 n)
+static void update_armed(struct herald_faults *faults)
 {
-	return herald_cq_release(cq, HERALD_HOLD_NOW, n);
+	struct herald_fault *f;
+	u32 armed = 0;
+
+	lockdep_assert_held(&faults->lock);
+	list_for_each_entry(f, &faults->list, node)
+		if (!is_over(f))
+			armed |= BIT(f->site);
+	WRITE_ONCE(faults->armed, armed);
 }
 
-static int do_release_before(struct herald_cq *cq, u64 n)
+/* ------------------------------------------------------------- striking -- */
+
+/* Its site asks once more: is it its turn? */
+static bool its_turn(struct herald_fault *f)
 {
-	return herald_cq_release(cq, HERALD_HOLD_BEFORE_ARM, n);
+	f->seen++;
+	switch (f->trigger) {
+	case HERALD_FAULT_EVERY:
+		return f->seen % f->number == 0;
+	case HERALD_FAULT_PERMILLE:
+		return prandom_u32_state(&f->chance) % 1000 < f->number;
+	default:
+		return f->seen >= f->number;
+	}
 }
 
-static int do_release_after(struct herald_cq *cq, u64 n)
+/*
+ * The first that strikes, in the order of arming; those behind it do not see
+ * this time.  A copy, or false.
+ */
+static bool strikes(struct herald_faults *faults, enum herald_fault_site site, u32 qpn,
+		    struct herald_fault *copy)
 {
-	return herald_cq_release(cq, HERALD_HOLD_AFTER_ARM, n);
+	struct herald_dev *dev = container_of(faults, struct herald_dev, faults);
+	struct herald_fault *f;
+	unsigned long flags;
+	bool struck = false;
+
+	spin_lock_irqsave(&faults->lock, flags);
+	list_for_each_entry(f, &faults->list, node) {
+		if (f->site != site || is_over(f) || (f->qpn && f->qpn != qpn) || !its_turn(f))
+			continue;
+		f->struck++;
+		if (f->left != HERALD_FAULT_NO_END)
+			f->left--;
+		*copy = *f;
+		struck = true;
+		break;
+	}
+	if (struck && !copy->left)
+		update_armed(faults);
+	spin_unlock_irqrestore(&faults->lock, flags);
+	if (struck)
+		herald_count(dev, HERALD_CTR_faults_struck);
+	return struck;
 }
 
-static int do_resume(struct herald_cq *cq, u64 unused)
+enum herald_fate herald_fault_message(struct herald_qp *qp, u32 *usec)
 {
-	herald_cq_resume(cq);
-	return 0;
+	struct herald_fault f;
+
+	if (!strikes(&qp->dev->faults, HERALD_FAULT_MESSAGE, qp->qpn, &f))
+		return HERALD_FATE_PASS;
+	*usec = f.value;
+	return f.fate;
 }
 
-static int do_event(struct herald_cq *cq, u64 n)
+bool herald_fault_rnr(struct herald_qp *qp)
 {
-	/* the core warns of an event that it did not ask for */
-	if (cq->ib.poll_ctx == IB_POLL_DIRECT)
-		return -EOPNOTSUPP;
-	herald_cq_extra_events(cq, n);
-	return 0;
+	struct herald_fault f;
+
+	return strikes(&qp->dev->faults, HERALD_FAULT_RNR, qp->qpn, &f);
 }
 
-#define MAX_NUMBER	1000000u
-#define MAX_EVENTS	1000u		/* each takes memory until it is read */
-
-/* COMMAND CQN [NUMBER]; CQN is what `rdma resource show cq` calls the CQ. */
-static const struct command {
-	const char *name;
-	int (*run)(struct herald_cq *cq, u64 number);
-	u64 max;	/* of NUMBER, which is 1 if it is not given; 0: takes none */
-} commands[] = {
-	/* hold back what completes from now on */
-	{ "hold", do_hold },
-	/* release NUMBER of what is held: now; or just before, or just after, the next arm */
-	{ "release", do_release, MAX_NUMBER },
-	{ "release-before-arm", do_release_before, MAX_NUMBER },
-	{ "release-after-arm", do_release_after, MAX_NUMBER },
-	/* let completions of different queues overtake each other; NUMBER is the seed */
-	{ "reorder", herald_cq_reorder, U64_MAX },
-	/* release all, hold and reorder no more */
-	{ "resume", do_resume },
-	/* raise NUMBER completion events that no completion causes */
-	{ "event", do_event, MAX_EVENTS },
-};
-
-struct request {
-	const struct command *command;
-	u32 cqn;
-	u64 number;
-	bool found;
-};
-
-static int parse(char *line, struct request *r)
+u8 herald_fault_wr(struct herald_qp *qp)
 {
-	char *name = strsep(&line, " "), *cqn = strsep(&line, " "), *number = strsep(&line, " ");
-	size_t i;
+	struct herald_fault f;
 
-	*r = (struct request){ .number = 1 };
-	for (i = 0; i < ARRAY_SIZE(commands); i++)
-		if (!strcmp(name, commands[i].name))
-			r->command = &commands[i];
-	if (!r->command || !cqn || line || kstrtou32(cqn, 10, &r->cqn))
-		return -EINVAL;
-	if (!number)
-		return 0;
-	if (kstrtou64(number, 10, &r->number) || r->number > r->command->max)
-		return -EINVAL;
-	return 0;
+	return strikes(&qp->dev->faults, HERALD_FAULT_WR, qp->qpn, &f) ? f.value : 0;
 }
 
-static int run_on_cq(struct herald_cq *cq, void *arg)
+u8 herald_fault_recv(struct herald_qp *qp)
 {
-	struct request *r = arg;
-	int ret;
+	struct herald_fault f;
 
-	if (!rdma_restrack_is_tracked(&cq->ib.res) || cq->ib.res.id != r->cqn)
-		return 0;
-	r->found = true;
-	ret = r->command->run(cq, r->number);
-	return ret < 0 ? ret : 1;
+	return strikes(&qp->dev->faults, HERALD_FAULT_RECV, qp->qpn, &f) ? f.value : 0;
 }
 
-static int run_cq_command(struct herald_dev *dev, char *line)
+int herald_fault_verb_strikes(struct herald_faults *faults, enum herald_fault_site verb)
 {
-	struct request request;
-	int ret;
+	struct herald_fault f;
 
-	ret = parse(line, &request);
-	if (ret)
-		return ret;
-	ret = herald_cqs_each(dev, run_on_cq, &request);
-	if (ret < 0)
-		return ret;
-	return request.found ? 0 : -ENOENT;
+	return strikes(faults, verb, 0, &f) ? -(int)f.value : 0;
 }
 
-#define PROVOKE	"provoke "
-
-static int run_line(struct herald_dev *dev, char *line)
+/* Under the lock, so that the word says what @armed says last. */
+void herald_fault_ask(struct herald_faults *faults, enum herald_fault_site site, u32 *word)
 {
-	if (strstarts(line, PROVOKE))
-		return herald_provoke(dev, line + strlen(PROVOKE));
-	return run_cq_command(dev, line);
+	spin_lock_irq(&faults->lock);
+	WRITE_ONCE(*word, !!(faults->armed & BIT(site)));
+	spin_unlock_irq(&faults->lock);
 }
 
-static ssize_t control_write(struct file *file, const char __user *buf, size_t len, loff_t *pos)
-{
-	struct herald_dev *dev = file->private_data;
-	char line[64];
-	int ret;
+/* --------------------------------------------------------------- arming -- */
 
-	if (!READ_ONCE(dev->allow))
-		return -EPERM;
-	if (len >= sizeof(line))
-		return -EINVAL;
-	if (copy_from_user(line, buf, len))
-		return -EFAULT;
-	line[len] = '\0';
-	/* what follows a NUL was never looked at */
-	if (strlen(line) != len)
-		return -EINVAL;
-	ret = run_line(dev, strim(line));
-	return ret ?: len;
+/* One that is over, the oldest, is forgotten.  False: there is none. */
+static bool make_room(struct herald_faults *faults)
+{
+	struct herald_fault *f;
+
+	if (faults->count < HERALD_MAX_FAULTS)
+		return true;
+	list_for_each_entry(f, &faults->list, node) {
+		if (!is_over(f))
+			continue;
+		list_del(&f->node);
+		kfree(f);
+		faults->count--;
+		return true;
+	}
+	return false;
 }
 
-static const struct file_operations control_fops = {
-	.owner = THIS_MODULE,
-	.open = simple_open,
-	.write = control_write,
-	.llseek = noop_llseek,
-};
-
-/* ------------------------------------------------------------------- files -- */
-
-static int allow_get(void *data, u64 *value)
+int herald_fault_arm(struct herald_dev *dev, const struct herald_fault *want)
 {
-	struct herald_dev *dev = data;
+	struct herald_faults *faults = &dev->faults;
+	struct herald_fault *f = kmemdup(want, sizeof(*want), GFP_KERNEL);
+	bool room;
 
-	*value = READ_ONCE(dev->allow);
-	return 0;
+	if (!f)
+		return -ENOMEM;
+	f->seen = 0;
+	f->struck = 0;
+	prandom_seed_state(&f->chance, f->seed);
+
+	spin_lock_irq(&faults->lock);
+	room = make_room(faults);
+	if (room) {
+		f->id = ++faults->last_id;
+		list_add_tail(&f->node, &faults->list);
+		faults->count++;
+		update_armed(faults);
+	}
+	spin_unlock_irq(&faults->lock);
+	if (!room)
+		kfree(f);
+	return room ? 0 : -ENOSPC;
 }
 
-static int allow_set(void *data, u64 value)
+/* All with this number, or of this QP, or all: 0 stands for any. */
+static unsigned int forget(struct herald_faults *faults, u32 id, u32 qpn)
 {
-	struct herald_dev *dev = data;
+	struct herald_fault *f, *next;
+	unsigned int before;
 
-	if (value > 1)
-		return -EINVAL;
-	WRITE_ONCE(dev->allow, value);
-	return 0;
-}
-DEFINE_DEBUGFS_ATTRIBUTE(allow_fops, allow_get, allow_set, "%llu\n");
-
-void herald_fault_add(struct herald_dev *dev)
-{
-	dev->debugfs = debugfs_create_dir(dev_name(&dev->ib.dev), herald_root);
-	dev->allow = provoke;
-	herald_tables_add(dev);
-	debugfs_create_file("control", 0200, dev->debugfs, dev, &control_fops);
-	debugfs_create_file("allow", 0600, dev->debugfs, dev, &allow_fops);
-}
-
-void herald_fault_remove(struct herald_dev *dev)
-{
-	debugfs_remove_recursive(dev->debugfs);
-	dev->debugfs = NULL;
+	spin_lock_irq(&faults->lock);
+	before = faults->count;
+	list_for_each_entry_safe(f, next, &faults->list, node) {
+		if ((id && f->id != id) || (qpn && f->qpn != qpn))
+			continue;
+		list_del(&f->node);
+		kfree(f);
+		faults->count--;
+	}
+	before -= faults->count;
+	update_armed(faults);
+	spin_unlock_irq(&faults->lock);
+	return before;
 }
 
-void herald_fault_module_init(void)
+int herald_fault_disarm(struct herald_dev *dev, u32 id)
 {
-	herald_root = debugfs_create_dir("herald", NULL);
+	return forget(&dev->faults, id, 0) || !id ? 0 : -ENOENT;
 }
 
-void herald_fault_module_exit(void)
+void herald_fault_forget_qp(struct herald_qp *qp)
 {
-	debugfs_remove_recursive(herald_root);
+	if (READ_ONCE(qp->dev->faults.count))
+		forget(&qp->dev->faults, 0, qp->qpn);
+}
+
+void herald_faults_each(struct herald_dev *dev,
+			void (*show)(const struct herald_fault *fault, void *arg), void *arg)
+{
+	struct herald_faults *faults = &dev->faults;
+	struct herald_fault *f;
+
+	spin_lock_irq(&faults->lock);
+	list_for_each_entry(f, &faults->list, node)
+		show(f, arg);
+	spin_unlock_irq(&faults->lock);
+}
+
+/* ----------------------------------------------------------------- life -- */
+
+void herald_faults_init(struct herald_dev *dev)
+{
+	spin_lock_init(&dev->faults.lock);
+	INIT_LIST_HEAD(&dev->faults.list);
+}
+
+void herald_faults_exit(struct herald_dev *dev)
+{
+	forget(&dev->faults, 0, 0);
 }

@@ -7,7 +7,7 @@
 #include <rdma/rdma_netlink.h>
 
 #include "device.h"
-#include "fault.h"
+#include "control.h"
 #include "qp.h"
 #include "version.h"
 
@@ -68,7 +68,7 @@ static int __init herald_init(void)
 	if (err)
 		goto exit_device;
 
-	herald_fault_module_init();
+	herald_control_module_init();
 	rdma_link_register(&herald_link_ops);
 	return 0;
 
@@ -88,7 +88,7 @@ static void __exit herald_exit(void)
 	unregister_netdevice_notifier(&herald_netdev_nb);
 	herald_device_remove_all();
 	herald_device_module_exit();
-	herald_fault_module_exit();
+	herald_control_module_exit();
 	destroy_workqueue(herald_wq);
 	herald_qp_module_exit();
 	rcu_barrier();

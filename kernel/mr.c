@@ -203,7 +203,8 @@ struct ib_mr *herald_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 vi
 	struct herald_mr *mr;
 	int ret;
 
-	ret = herald_udata_zero(udata) ?: check_access(pd->device, &r.access) ?:
+	ret = herald_fault_verb(&to_hdev(pd->device)->faults, HERALD_FAULT_REG_MR) ?:
+	      herald_udata_zero(udata) ?: check_access(pd->device, &r.access) ?:
 	      check_range(start, length, virt_addr);
 	if (ret)
 		return ERR_PTR(ret);

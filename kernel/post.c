@@ -62,6 +62,16 @@ void herald_qp_queue_responder(struct herald_qp *qp)
 		herald_qp_put(qp);
 }
 
+void herald_qp_ask(struct herald_qp *qp)
+{
+	struct herald_faults *faults = &qp->dev->faults;
+
+	if (qp->sq.ring.user)
+		herald_fault_ask(faults, HERALD_FAULT_POST_SEND, &qp->sq.ring.ctl->ask);
+	if (qp->resp.ring.user)
+		herald_fault_ask(faults, HERALD_FAULT_POST_RECV, &qp->resp.ring.ctl->ask);
+}
+
 /* ------------------------------------------------------------- send -- */
 
 int herald_ring_send_doorbell(struct herald_qp *qp)
@@ -89,11 +99,13 @@ int herald_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 {
 	struct herald_qp *qp = to_hqp(ibqp);
 	const struct ib_send_wr *first = wr, *next;
-	int ret = 0;
+	int ret = -EINVAL;
 
-	if (!wr || qp->user) {
+	if (wr && !qp->user)
+		ret = herald_fault_verb(&qp->dev->faults, HERALD_FAULT_POST_SEND);
+	if (ret) {
 		*bad_wr = wr;
-		return -EINVAL;
+		return ret;
 	}
 	for (; wr; wr = next) {
 		next = wr->next;	/* once posted, it may complete and be freed */
@@ -147,11 +159,13 @@ int herald_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 {
 	struct herald_qp *qp = to_hqp(ibqp);
 	const struct ib_recv_wr *first = wr, *next;
-	int ret = 0;
+	int ret = -EINVAL;
 
-	if (!wr || qp->user) {
+	if (wr && !qp->user)
+		ret = herald_fault_verb(&qp->dev->faults, HERALD_FAULT_POST_RECV);
+	if (ret) {
 		*bad_wr = wr;
-		return -EINVAL;
+		return ret;
 	}
 	for (; wr; wr = next) {
 		next = wr->next;	/* once posted, it may complete and be freed */

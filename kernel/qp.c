@@ -333,7 +333,7 @@ static void check_fatal(struct herald_qp *qp)
 {
 	HERALD_DEFERRED(d);
 
-	smp_mb();	/* pairs with the one in device_fatal() */
+	smp_mb();	/* pairs with those in device_fatal() and, see below, ask_rings() */
 	if (!herald_dev_check(qp->dev))
 		return;
 	herald_qp_error(qp, -1, &d);
@@ -356,6 +356,7 @@ static int introduce(struct herald_qp *qp, struct ib_udata *udata)
 	ret = publish_number(qp);
 	if (!ret) {
 		check_fatal(qp);
+		herald_qp_ask(qp);	/* after a full barrier */
 		return 0;
 	}
 
@@ -363,6 +364,7 @@ static int introduce(struct herald_qp *qp, struct ib_udata *udata)
 	herald_qp_quiesce(qp, true);
 	detach_cqs(qp);
 	wait_until_gone(qp);
+	herald_fault_forget_qp(qp);
 err_number:
 	release_number(qp);
 	return ret;
@@ -375,7 +377,8 @@ int herald_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 	struct herald_qp *qp = to_hqp(ibqp);
 	int ret;
 
-	ret = check_init(dev, init, udata) ?: herald_udata_zero(udata);
+	ret = herald_fault_verb(&dev->faults, HERALD_FAULT_CREATE_QP) ?:
+	      check_init(dev, init, udata) ?: herald_udata_zero(udata);
 	if (ret)
 		return ret;
 	if (udata)
@@ -463,6 +466,7 @@ int herald_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 	/* 6. who still holds a reference lets go, and no handler is or will be called */
 	wait_until_gone(qp);
+	herald_fault_forget_qp(qp);
 
 	/* 7. nothing points here any more */
 	free_rings(qp);

@@ -115,6 +115,10 @@ struct herald_qp {
 		u8 rnr_left;
 		u8 rnr_timer;			/* the peer's, with the last RNR NAK */
 		u8 wait_kind;			/* enum herald_wait: what the timer is for */
+		u8 fate;			/* of the attempt: enum herald_fate */
+		u8 verdict;			/* what the peer is to find: enum herald_outcome */
+		u32 pause_usec;			/* with HERALD_AGAIN, if it is longer than usual */
+		struct herald_late *late;	/* a datagram that the next one overtakes */
 		struct herald_qp *wait_next;	/* on a responder's waiting list (referenced) */
 		atomic_t on_wait_list;
 	} sq;
@@ -237,6 +241,12 @@ void herald_qp_kick_responder(struct herald_qp *qp);
 
 /* As that, always by the work item.  Context: any; no herald lock held. */
 void herald_qp_queue_responder(struct herald_qp *qp);
+
+/*
+ * A process whose posts may fail on purpose is to ask before it posts
+ * (herald-abi.h), another one is not.  Context: process; the caller has a reference.
+ */
+void herald_qp_ask(struct herald_qp *qp);
 
 void herald_qp_responder_work(struct work_struct *work);	/* post.c, for resp.work */
 

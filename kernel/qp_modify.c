@@ -414,7 +414,8 @@ int herald_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, stru
 	bool reset;
 	int ret;
 
-	ret = herald_udata_zero(udata);
+	ret = herald_fault_verb(&qp->dev->faults, HERALD_FAULT_MODIFY_QP) ?:
+	      herald_udata_zero(udata);
 	if (ret)
 		return ret;
 	reset = (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RESET;

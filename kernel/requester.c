@@ -13,6 +13,7 @@
 #include <linux/hrtimer.h>
 #include "cq.h"
 #include "device.h"
+#include "late.h"
 #include "mr.h"
 #include "opcode.h"
 #include "qp.h"
@@ -26,6 +27,7 @@ enum herald_wait {
 	HERALD_WAIT_NONE,
 	HERALD_WAIT_RNR,
 	HERALD_WAIT_ACK,
+	HERALD_WAIT_NOTHING,	/* a NAK asked for another try at once */
 };
 
 /* Without a local ACK timeout nothing ever counts as lost; look again this often. */
@@ -99,6 +101,14 @@ static void retry_later(struct herald_qp *qp)
 	wait_for_timer(qp, HERALD_WAIT_ACK, ns ?: PATIENCE_NS);
 }
 
+static void wait_a_moment(struct herald_qp *qp)
+{
+	u64 pause = (u64)qp->sq.pause_usec * NSEC_PER_USEC;
+
+	qp->sq.pause_usec = 0;
+	wait_for_timer(qp, HERALD_WAIT_NONE, pause ?: MOMENT_NS);
+}
+
 static enum herald_outcome wait_rnr(struct herald_qp *qp)
 {
 	/* 7 means for ever: IBTA, RNR retry counter */
@@ -133,6 +143,9 @@ static void settle(struct herald_qp *qp, enum herald_outcome out, struct herald_
 			retry_later(qp);
 		else
 			complete_op(qp, IB_WC_SUCCESS, d);
+		break;
+	case HERALD_REQ_RETRY_NOW:
+		qp->sq.wait_kind = HERALD_WAIT_NOTHING;
 		break;
 	default:
 		complete_in_error(qp, row->req_status, d);
@@ -173,12 +186,14 @@ static enum herald_progress run_local(struct herald_qp *qp, const struct herald_
 	}
 }
 
-/* After a wait for an answer that did not come: is there a retry left? */
+/* After a NAK, or a wait for an answer that did not come: is there a retry left? */
 static bool may_retry(struct herald_qp *qp)
 {
-	if (qp->sq.wait_kind != HERALD_WAIT_ACK)
+	u8 kind = qp->sq.wait_kind;
+
+	if (kind != HERALD_WAIT_ACK && kind != HERALD_WAIT_NOTHING)
 		return true;
-	if (!qp->attr.timeout)
+	if (kind == HERALD_WAIT_ACK && !qp->attr.timeout)
 		return true;
 	if (!qp->sq.retry_left) {
 		herald_count(qp->dev, HERALD_CTR_retries_exceeded);
@@ -216,9 +231,37 @@ static enum herald_progress step(struct herald_qp *qp, struct budget *budget,
 		budget->bytes -= connected ? op->length - before : op->length;
 		settle(qp, out, d);
 	} else if (progress == HERALD_AGAIN) {
-		wait_for_timer(qp, HERALD_WAIT_NONE, MOMENT_NS);
+		wait_a_moment(qp);
 	}
 	return progress;
+}
+
+/*
+ * The WR is to end with a status that is not its own.  What a responder finds
+ * wrong, it is to find; the rest is the requester's own affair.
+ */
+static void doom(struct herald_qp *qp, int status, struct herald_deferred *d)
+{
+	bool sent = herald_opcode(qp->sq.op.opcode)->kind != HERALD_KIND_LOCAL;
+	enum herald_outcome out = herald_responder_verdict(status);
+
+	if (out != HERALD_OK && sent && qp->type == IB_QPT_RC)
+		qp->sq.verdict = out;
+	else
+		complete_in_error(qp, status, d);
+}
+
+/* A WR was taken that will be worked on, if it is good. */
+static void start(struct herald_qp *qp, enum herald_outcome out, struct herald_deferred *d)
+{
+	u8 status = 0;
+
+	if (herald_fault_armed(&qp->dev->faults, HERALD_FAULT_WR))
+		status = herald_fault_wr(qp);
+	if (status)
+		doom(qp, status, d);
+	else if (out != HERALD_OK)
+		settle(qp, out, d);
 }
 
 /* A new WR becomes the current one: true; else there is none to be had. */
@@ -245,9 +288,11 @@ static bool take_next(struct herald_qp *qp, struct herald_deferred *d)
 	qp->sq.retry_left = qp->attr.retry_cnt;
 	qp->sq.rnr_left = qp->attr.rnr_retry;
 	qp->sq.wait_kind = HERALD_WAIT_NONE;
+	qp->sq.fate = HERALD_FATE_UNKNOWN;
+	qp->sq.verdict = HERALD_OK;
 	herald_count(qp->dev, HERALD_CTR_sends_posted);
-	if (out != HERALD_OK && !(herald_qp_may(qp) & HERALD_FLUSH_SEND))
-		settle(qp, out, d);
+	if (!(herald_qp_may(qp) & HERALD_FLUSH_SEND))
+		start(qp, out, d);
 	return true;
 }
 
@@ -379,6 +424,8 @@ void herald_requester_reset(struct herald_qp *qp)
 	qp->sq.ring_dead = false;
 	qp->sq.done = 0;
 	qp->sq.finish = false;
+	qp->sq.pause_usec = 0;
+	herald_late_drop(qp);
 	if (qp->sq.ring.shm)
 		herald_ring_reset(&qp->sq.ring);
 	while (!herald_engine_release(&qp->sq.engine))

@@ -25,6 +25,25 @@
 
 /* ------------------------------------------------------ receive WRs -- */
 
+/* What is wrong with the receive WR just taken, on purpose. */
+static enum herald_outcome recv_verdict(struct herald_qp *qp)
+{
+	if (!herald_fault_armed(&qp->dev->faults, HERALD_FAULT_RECV))
+		return HERALD_OK;
+	switch (herald_fault_recv(qp)) {
+	case IB_WC_LOC_LEN_ERR:
+		return HERALD_NAK_TOO_LONG;
+	case IB_WC_LOC_PROT_ERR:
+		return HERALD_NAK_BAD_RECV;
+	case IB_WC_LOC_ACCESS_ERR:
+		return HERALD_NAK_ACCESS;
+	case IB_WC_REM_INV_REQ_ERR:
+		return HERALD_NAK_INV_INVALIDATE;
+	default:
+		return HERALD_OK;
+	}
+}
+
 /* HERALD_OK: qp->resp.recv is valid; else what to do about the lack of one. */
 static enum herald_outcome take_recv(struct herald_qp *qp, struct herald_deferred *d)
 {
@@ -32,6 +51,8 @@ static enum herald_outcome take_recv(struct herald_qp *qp, struct herald_deferre
 
 	if (qp->resp.busy)
 		return HERALD_OK;
+	if (herald_fault_armed(&qp->dev->faults, HERALD_FAULT_RNR) && herald_fault_rnr(qp))
+		return HERALD_RNR;
 	if (qp->srq) {
 		ret = herald_srq_take(qp->srq, &qp->resp.recv, d);
 	} else if (qp->resp.ring_dead || !qp->resp.ring.shm) {
@@ -45,7 +66,7 @@ static enum herald_outcome take_recv(struct herald_qp *qp, struct herald_deferre
 	switch (ret) {
 	case 1:
 		qp->resp.busy = true;
-		return HERALD_OK;
+		return recv_verdict(qp);
 	case 0:
 		return HERALD_RNR;
 	case -EBADMSG:
@@ -323,6 +344,34 @@ static enum herald_outcome do_flush(struct herald_qp *qp, const struct herald_re
 	return herald_flush(&range, rq->flush_placement, rq->flush_selectivity);
 }
 
+enum herald_outcome herald_responder_verdict(int status)
+{
+	switch (status) {
+	case IB_WC_REM_INV_REQ_ERR:
+		return HERALD_NAK_INV_REQ;
+	case IB_WC_REM_ACCESS_ERR:
+		return HERALD_NAK_ACCESS;
+	case IB_WC_REM_OP_ERR:
+		return HERALD_NAK_BAD_RECV;
+	default:
+		return HERALD_OK;
+	}
+}
+
+/* Something is found wrong on purpose, which needs a receive WR to be wrong, or none. */
+static enum herald_outcome condemn(struct herald_qp *qp, const struct herald_request *rq,
+				   const struct herald_opcode_row *row, struct herald_deferred *d)
+{
+	enum herald_outcome out;
+
+	if (rq->verdict != HERALD_NAK_BAD_RECV)
+		return rq->verdict;
+	if (!(row->traits & HERALD_OP_TAKES_RECV))
+		return HERALD_NAK_BAD_RQ;
+	out = take_recv(qp, d);
+	return out == HERALD_OK ? rq->verdict : out;
+}
+
 static enum herald_outcome dispatch(struct herald_qp *qp, const struct herald_request *rq,
 				    struct herald_deferred *d)
 {
@@ -330,6 +379,8 @@ static enum herald_outcome dispatch(struct herald_qp *qp, const struct herald_re
 
 	if (!herald_opcode_allowed(qp->type, rq->opcode, false))
 		return HERALD_NAK_INV_REQ;
+	if (unlikely(rq->verdict != HERALD_OK))
+		return condemn(qp, rq, row, d);
 	if ((qp->attr.qp_access_flags & row->qp_access) != row->qp_access)
 		return HERALD_NAK_INV_REQ;
 
@@ -365,6 +416,11 @@ enum herald_progress herald_responder_execute(struct herald_qp *qp, const struct
 		herald_qp_comm_est(qp, d);
 
 	*outcome = HERALD_OK;
+	/* a duplicate is acknowledged anew, and not executed */
+	if (unlikely(rq->duplicate)) {
+		herald_count(qp->dev, HERALD_CTR_duplicates);
+		return HERALD_DONE;
+	}
 	if (rq->finish) {
 		if (qp->resp.invalidated)
 			return finish_invalidate(qp, rq, d);

@@ -23,6 +23,8 @@ struct herald_deferred;
  * @src_qpn, @src_av: who sent it
  * @qkey, @pkey: datagrams; 0: the sender has no P_Key
  * @grh: datagrams: the 40 bytes that precede the payload
+ * @duplicate: it was done already
+ * @verdict: what is to be found wrong with it, on purpose; HERALD_OK: nothing
  */
 struct herald_request {
 	u8 opcode;
@@ -42,6 +44,8 @@ struct herald_request {
 	u32 qkey;
 	u16 pkey;
 	const u8 *grh;
+	bool duplicate;
+	u8 verdict;
 	u32 flush_placement;
 	u32 flush_selectivity;
 };
@@ -59,6 +63,9 @@ struct herald_request {
 enum herald_progress herald_responder_execute(struct herald_qp *qp, const struct herald_request *rq,
 					      enum herald_outcome *outcome,
 					      struct herald_deferred *d);
+
+/* What a responder finds that gives the send WR @status; HERALD_OK: nothing does.  Context: any. */
+enum herald_outcome herald_responder_verdict(int status);
 
 /**
  * herald_responder_own - own a QP's responder

@@ -132,8 +132,10 @@ int herald_ring_init(struct herald_ring *ring, struct ib_ucontext *uctx, u32 min
 /* A process that still posts after the device was taken from it has to be told by its doorbell. */
 void herald_ring_destroy(struct herald_ring *ring)
 {
-	if (ring->user)
+	if (ring->user) {
+		WRITE_ONCE(ring->ctl->ask, 0);
 		WRITE_ONCE(ring->ctl->flags, HERALD_RING_DEAD | HERALD_RING_NEED_DOORBELL);
+	}
 	herald_shm_free(ring->shm);
 	memset(ring, 0, sizeof(*ring));
 }

@@ -68,6 +68,11 @@ int herald_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 		*bad_wr = wr;
 		return wr ? -EOPNOTSUPP : 0;
 	}
+	ret = herald_fault_verb(&srq->dev->faults, HERALD_FAULT_POST_SRQ_RECV);
+	if (ret) {
+		*bad_wr = wr;
+		return ret;
+	}
 	spin_lock_irqsave(&srq->post_lock, flags);
 	for (; wr; wr = wr->next) {
 		ret = herald_wqe_post_recv(&srq->ring, srq->max_sge, wr);
@@ -101,6 +106,13 @@ void herald_srq_fire_limit(struct herald_srq *srq, struct herald_deferred *d)
 	srq->limit = 0;
 	herald_event_srq(srq, IB_EVENT_SRQ_LIMIT_REACHED, d);
 	spin_unlock_irq(&srq->lock);
+}
+
+void herald_srq_ask(struct herald_srq *srq)
+{
+	if (srq->ring.user)
+		herald_fault_ask(&srq->dev->faults, HERALD_FAULT_POST_SRQ_RECV,
+				 &srq->ring.ctl->ask);
 }
 
 void herald_srq_look(struct herald_srq *srq, struct herald_srq_info *info)
@@ -185,9 +197,8 @@ int herald_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struc
 	struct herald_ucontext *uctx = NULL;
 	int ret;
 
-	ret = srq_check_init(init);
-	if (!ret)
-		ret = herald_udata_zero(udata);
+	ret = herald_fault_verb(&dev->faults, HERALD_FAULT_CREATE_SRQ) ?:
+	      srq_check_init(init) ?: herald_udata_zero(udata);
 	if (ret)
 		return ret;
 	ret = herald_object_count(dev, &dev->num_srq, HERALD_MAX_SRQ);
@@ -198,6 +209,7 @@ int herald_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struc
 		uctx = rdma_udata_to_drv_context(udata, struct herald_ucontext, ib);
 	srq->dev = dev;
 	srq->srq_num = atomic_inc_return(&srq_numbers);
+	srq->uctx = uctx ? &uctx->ib : NULL;
 	srq->pid = uctx ? task_tgid_nr(current) : 0;
 	srq->max_sge = init->attr.max_sge;
 	spin_lock_init(&srq->lock);
@@ -217,6 +229,7 @@ int herald_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struc
 	init->attr.max_wr = srq->max_wr;
 	init->attr.max_sge = srq->max_sge;
 	srqs_add(srq);
+	herald_srq_ask(srq);
 	return 0;
 
 err_ring:

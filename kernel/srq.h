@@ -18,6 +18,7 @@
  * @dead: the ring is corrupt; SRQ_ERR was raised
  * @events: its asynchronous events
  * @pid: the process that made it, as the initial namespace calls it; 0: the kernel
+ * @uctx: that process's context; NULL: the kernel
  * @node: in herald_dev.srqs
  */
 struct herald_srq {
@@ -33,6 +34,7 @@ struct herald_srq {
 	spinlock_t post_lock;
 	struct herald_event_source events;
 	pid_t pid;
+	struct ib_ucontext *uctx;
 	struct list_head node;
 };
 
@@ -68,6 +70,9 @@ int herald_srq_take(struct herald_srq *srq, struct herald_recv *recv, struct her
  */
 int herald_srq_kill(struct herald_srq *srq, struct herald_deferred *d);
 void herald_srq_fire_limit(struct herald_srq *srq, struct herald_deferred *d);
+
+/* As herald_qp_ask().  Context: process, the SRQ does not go away. */
+void herald_srq_ask(struct herald_srq *srq);
 void herald_srq_look(struct herald_srq *srq, struct herald_srq_info *info);
 
 void herald_srqs_init(struct herald_dev *dev);

@@ -5,7 +5,8 @@
  *
  * What a wire would do to a message is done to it all the same: a peer that is
  * not there, not connected to us, or not ready answers nothing, and the
- * requester's timers decide.
+ * requester's timers decide.  What else a network does happens on purpose only
+ * (fault.h), to one attempt at a message at a time: there are no packets here.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -15,6 +16,7 @@
 
 #include "ah.h"
 #include "device.h"
+#include "late.h"
 #include "mcast.h"
 #include "mr.h"
 #include "opcode.h"
@@ -57,6 +59,60 @@ static bool reachable(struct herald_dev *from, struct herald_dev *to)
 	yes = herald_dev_net(from) && herald_dev_net(from) == herald_dev_net(to);
 	rcu_read_unlock();
 	return yes;
+}
+
+/* ------------------------------------------------------- on the way -- */
+
+/*
+ * What becomes of the attempt that is under way; it is asked for when the first
+ * piece leaves.  Once decided, it holds until the attempt ends.
+ */
+static enum herald_fate fate_of(struct herald_qp *qp)
+{
+	if (herald_fault_armed(&qp->dev->faults, HERALD_FAULT_MESSAGE) && !qp->sq.fate &&
+	    !qp->sq.done && !qp->sq.finish)
+		qp->sq.fate = herald_fault_message(qp, &qp->sq.pause_usec);
+	return qp->sq.fate;
+}
+
+/*
+ * It is to be late: true; the requester calls again after the pause, and then it
+ * passes.  A connected QP's timer takes one that is later than it waits for lost.
+ */
+static bool delayed(struct herald_qp *qp)
+{
+	u64 timeout = qp->type == IB_QPT_RC ? herald_ack_timeout_ns(qp->attr.timeout) : 0;
+
+	if (timeout && (u64)qp->sq.pause_usec * NSEC_PER_USEC >= timeout) {
+		qp->sq.pause_usec = 0;
+		qp->sq.fate = HERALD_FATE_LOSE;
+		return false;
+	}
+	qp->sq.fate = HERALD_FATE_PASS;
+	return true;
+}
+
+/* Does it never get as far as the peer's responder?  Then *outcome is what becomes of it. */
+static bool stopped(struct herald_qp *qp, struct herald_qp *peer, enum herald_outcome *outcome)
+{
+	*outcome = HERALD_NO_ANSWER;
+	switch (qp->sq.fate) {
+	case HERALD_FATE_LOSE:
+		return true;
+	case HERALD_FATE_CORRUPT:
+		herald_count(peer->dev, HERALD_CTR_icrc_dropped);
+		return true;
+	case HERALD_FATE_REORDER:
+		if (qp->type == IB_QPT_UC)
+			herald_count(peer->dev, HERALD_CTR_uc_dropped);
+		else if (herald_qp_may(peer) & HERALD_MAY_RECEIVE)
+			*outcome = HERALD_NAK_SEQUENCE;
+		if (*outcome == HERALD_NAK_SEQUENCE)
+			herald_count(peer->dev, HERALD_CTR_nak_sequence);
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* ---------------------------------------------------------- connected -- */
@@ -128,6 +184,7 @@ static void connected_request(struct herald_qp *qp, const struct herald_op *op,
 		.payload = payload,
 		.src_qpn = qp->qpn,
 		.src_av = &qp->av,
+		.verdict = qp->sq.verdict,
 	};
 	switch (row->kind) {
 	case HERALD_KIND_WRITE:
@@ -171,8 +228,27 @@ static enum herald_outcome check_own(const struct herald_qp *qp, const struct he
 	return HERALD_OK;
 }
 
+/* The network brings it twice: the peer, whose responder we own, has done it already. */
+static void bring_again(struct herald_qp *qp, struct herald_qp *peer, struct herald_op *op,
+			struct herald_deferred *d)
+{
+	struct herald_span span = payload_span(qp, op);
+	struct herald_cursor payload __uninitialized;
+	struct herald_request rq __uninitialized;
+	enum herald_outcome outcome;
+
+	qp->sq.done = 0;
+	qp->sq.finish = false;
+	if (herald_cursor_open(&payload, &span, 0, next_piece(qp, op)))
+		return;
+	connected_request(qp, op, &payload, &rq);
+	rq.duplicate = true;
+	herald_responder_execute(peer, &rq, &outcome, d);
+	herald_cursor_close(&payload);
+}
+
 /* The payload is open: have the peer's responder do the piece. */
-static enum herald_progress hand_over(struct herald_qp *qp, const struct herald_op *op,
+static enum herald_progress hand_over(struct herald_qp *qp, struct herald_op *op,
 				      struct herald_cursor *payload, enum herald_outcome *outcome,
 				      struct herald_deferred *d)
 {
@@ -185,12 +261,19 @@ static enum herald_progress hand_over(struct herald_qp *qp, const struct herald_
 		*outcome = HERALD_NO_ANSWER;
 		return HERALD_DONE;
 	}
+	if (unlikely(qp->sq.fate) && stopped(qp, peer, outcome)) {
+		herald_qp_put(peer);
+		return HERALD_DONE;
+	}
 	if (!herald_responder_own(peer, qp)) {
 		herald_qp_put(peer);
 		return HERALD_BUSY;
 	}
 	connected_request(qp, op, payload, &rq);
 	progress = herald_responder_execute(peer, &rq, outcome, d);
+	if (unlikely(qp->sq.fate == HERALD_FATE_DUPLICATE) && progress == HERALD_DONE &&
+	    *outcome == HERALD_OK)
+		bring_again(qp, peer, op, d);
 	if (progress == HERALD_DONE && *outcome == HERALD_RNR)
 		qp->sq.rnr_timer = peer->attr.min_rnr_timer;
 	/* whoever withdraws its key need not wait for the peer's flush too */
@@ -215,6 +298,10 @@ static enum herald_progress push_connected(struct herald_qp *qp, struct herald_o
 	if (unlikely(herald_cursor_open(&payload, &span, qp->sq.done, piece))) {
 		*outcome = HERALD_LOC_PROT;
 		return HERALD_DONE;
+	}
+	if (unlikely(fate_of(qp) == HERALD_FATE_DELAY) && delayed(qp)) {
+		herald_cursor_close(&payload);
+		return HERALD_AGAIN;
 	}
 	progress = hand_over(qp, op, &payload, outcome, d);
 	herald_cursor_close(&payload);
@@ -269,6 +356,10 @@ static void build_grh(u8 grh[GRH_LEN], const struct herald_av *av, u32 length)
 static bool deliver(struct herald_qp *qp, struct herald_qp *peer, const struct herald_request *rq,
 		    enum herald_outcome *outcome, struct herald_deferred *d)
 {
+	enum herald_outcome unheard;
+
+	if (unlikely(qp->sq.fate) && stopped(qp, peer, &unheard))
+		return true;
 	/* QP1 too: its Q_Key is one that a process may not set */
 	if (READ_ONCE(peer->qkey) != rq->qkey) {
 		herald_count(peer->dev, HERALD_CTR_ud_dropped_qkey);
@@ -310,11 +401,11 @@ static struct herald_qp *find_datagram_peer(struct herald_qp *qp, const struct h
 	return peer;
 }
 
-static enum herald_progress push_unicast(struct herald_qp *qp, const struct herald_op *op,
+static enum herald_progress push_unicast(struct herald_qp *qp, u32 qpn,
 					 const struct herald_request *rq,
 					 enum herald_outcome *outcome, struct herald_deferred *d)
 {
-	struct herald_qp *peer = find_datagram_peer(qp, rq->src_av, op->u.ud.remote_qpn);
+	struct herald_qp *peer = find_datagram_peer(qp, rq->src_av, qpn);
 	bool taken;
 
 	if (!peer) {
@@ -351,6 +442,68 @@ static enum herald_progress push_multicast(struct herald_qp *qp, const struct he
 	return HERALD_MORE;
 }
 
+static enum herald_progress transmit(struct herald_qp *qp, u32 qpn,
+				     const struct herald_request *rq,
+				     enum herald_outcome *outcome, struct herald_deferred *d)
+{
+	if (rdma_is_multicast_addr((struct in6_addr *)&rq->src_av->dgid))
+		return push_multicast(qp, rq, outcome, d);
+	return push_unicast(qp, qpn, rq, outcome, d);
+}
+
+/* The op's own datagram has arrived: now the one that it has overtaken. */
+static enum herald_progress push_late(struct herald_qp *qp, enum herald_outcome *outcome,
+				      struct herald_deferred *d)
+{
+	struct herald_late *late = qp->sq.late;
+	const struct herald_span span = { .linear = late->data, .length = late->rq.length };
+	struct herald_cursor payload __uninitialized;
+	enum herald_progress progress;
+
+	*outcome = HERALD_OK;
+	herald_cursor_open(&payload, &span, 0, late->rq.length);
+	late->rq.payload = &payload;
+	progress = transmit(qp, late->qpn, &late->rq, outcome, d);
+	herald_cursor_close(&payload);
+	if (progress == HERALD_DONE)
+		herald_late_drop(qp);
+	return progress;
+}
+
+/* A datagram has been sent; what else is there to do on its occasion? */
+static enum herald_progress aftermath(struct herald_qp *qp, enum herald_outcome outcome)
+{
+	if (outcome != HERALD_OK)
+		return HERALD_DONE;
+	if (qp->sq.fate == HERALD_FATE_DUPLICATE) {
+		qp->sq.fate = HERALD_FATE_PASS;
+		return HERALD_MORE;
+	}
+	if (!qp->sq.late)
+		return HERALD_DONE;
+	qp->sq.fate = HERALD_FATE_OVERTAKES;
+	return HERALD_MORE;
+}
+
+/* Does the datagram not leave now?  Then *progress says what becomes of the WR. */
+static bool kept_back(struct herald_qp *qp, const struct herald_request *rq, u32 qpn,
+		      enum herald_progress *progress)
+{
+	switch (fate_of(qp)) {
+	case HERALD_FATE_DELAY:
+		*progress = HERALD_AGAIN;
+		return delayed(qp);
+	case HERALD_FATE_REORDER:
+		*progress = HERALD_DONE;
+		if (herald_late_keep(qp, rq, qpn))
+			return true;
+		qp->sq.fate = HERALD_FATE_PASS;
+		return false;
+	default:
+		return false;
+	}
+}
+
 /* QP1's work requests each say which P_Key they go with. */
 static u16 datagram_pkey(const struct herald_qp *qp, const struct herald_op *op)
 {
@@ -381,6 +534,9 @@ static enum herald_progress push_datagram(struct herald_qp *qp, struct herald_op
 		.grh = grh,
 	};
 
+	if (unlikely(qp->sq.fate == HERALD_FATE_OVERTAKES))
+		return push_late(qp, outcome, d);
+
 	*outcome = HERALD_OK;
 	if (op->length > herald_dev_mtu(qp->dev))
 		*outcome = HERALD_LOC_LEN;
@@ -390,10 +546,11 @@ static enum herald_progress push_datagram(struct herald_qp *qp, struct herald_op
 		return HERALD_DONE;
 
 	build_grh(grh, av, op->length);
-	if (rdma_is_multicast_addr((struct in6_addr *)&av->dgid))
-		progress = push_multicast(qp, &rq, outcome, d);
-	else
-		progress = push_unicast(qp, op, &rq, outcome, d);
+	if (!kept_back(qp, &rq, op->u.ud.remote_qpn, &progress)) {
+		progress = transmit(qp, op->u.ud.remote_qpn, &rq, outcome, d);
+		if (progress == HERALD_DONE)
+			progress = aftermath(qp, *outcome);
+	}
 	herald_cursor_close(&payload);
 	return progress;
 }
@@ -401,9 +558,16 @@ static enum herald_progress push_datagram(struct herald_qp *qp, struct herald_op
 static enum herald_progress push(struct herald_qp *qp, struct herald_op *op,
 				 enum herald_outcome *outcome, struct herald_deferred *d)
 {
-	if (qp->type == IB_QPT_RC || qp->type == IB_QPT_UC)
-		return push_connected(qp, op, outcome, d);
-	return push_datagram(qp, op, outcome, d);
+	bool connected = qp->type == IB_QPT_RC || qp->type == IB_QPT_UC;
+	enum herald_progress progress;
+
+	if (connected)
+		progress = push_connected(qp, op, outcome, d);
+	else
+		progress = push_datagram(qp, op, outcome, d);
+	if (unlikely(qp->sq.fate) && progress == HERALD_DONE)
+		qp->sq.fate = HERALD_FATE_UNKNOWN;
+	return progress;
 }
 
 const struct herald_transport_ops herald_transport_local = {

@@ -45,7 +45,8 @@ static void herald_disassociate_ucontext(struct ib_ucontext *uctx)
 static int herald_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 {
 	struct herald_dev *dev = to_hdev(ibpd->device);
-	int err = herald_udata_zero(udata);
+	int err = herald_fault_verb(&dev->faults, HERALD_FAULT_ALLOC_PD) ?:
+		  herald_udata_zero(udata);
 
 	if (err)
 		return err;

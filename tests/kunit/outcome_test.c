@@ -23,6 +23,8 @@ static const struct outcome_case outcome_cases[] = {
 	{ "bind", HERALD_LOC_MW_BIND, IB_WC_MW_BIND_ERR, NONE, -1, HERALD_NAK_NONE },
 	{ "not ready", HERALD_RNR, IB_WC_RNR_RETRY_EXC_ERR, NONE, -1, HERALD_NAK_KIND_RNR },
 	{ "no answer", HERALD_NO_ANSWER, IB_WC_RETRY_EXC_ERR, NONE, -1, HERALD_NAK_NONE },
+	{ "overtaken", HERALD_NAK_SEQUENCE, IB_WC_RETRY_EXC_ERR, NONE, -1,
+	  HERALD_NAK_KIND_SEQUENCE },
 	{ "invalid request", HERALD_NAK_INV_REQ, IB_WC_REM_INV_REQ_ERR, IB_WC_REM_INV_REQ_ERR,
 	  IB_EVENT_QP_REQ_ERR, HERALD_NAK_KIND_INVALID_REQUEST },
 	{ "too long", HERALD_NAK_TOO_LONG, IB_WC_REM_INV_REQ_ERR, IB_WC_LOC_LEN_ERR, -1,
@@ -84,7 +86,8 @@ static void outcome_invariants_test(struct kunit *test)
 					    row->name);
 		/* a responder in ERR has told the requester so, and both have stopped */
 		if (row->resp_action == HERALD_RESP_ERROR) {
-			KUNIT_EXPECT_GT_MSG(test, row->nak, HERALD_NAK_KIND_RNR, "%s", row->name);
+			KUNIT_EXPECT_GT_MSG(test, row->nak, HERALD_NAK_KIND_SEQUENCE, "%s",
+					    row->name);
 			KUNIT_EXPECT_EQ_MSG(test, row->req_action, HERALD_REQ_ERROR, "%s",
 					    row->name);
 		}

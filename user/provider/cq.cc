@@ -127,14 +127,21 @@ static void arm(Cq &cq, bool solicited_only) noexcept
 	cq.ring.arm(solicited_only);
 }
 
-/* The kernel holds completions back, and may release some of them now.  It knows best if it cannot. */
-[[gnu::noinline]] static void arm_announced(Cq &cq, bool solicited_only) noexcept
+/*
+ * The kernel holds completions back, and may release some of them now; or the arm is to fail.  If the device goes
+ * meanwhile, there is nothing to fail any more.
+ */
+[[gnu::noinline]] static int arm_announced(Cq &cq, bool solicited_only) noexcept
 {
 	const int fd = cq.verbs.context->cmd_fd;
 
-	(void)announce_arm(fd, cq.id, HERALD_ARMING_BEFORE);
+	if (int refused = announce_arm(fd, cq.id, HERALD_ARMING_BEFORE)) {
+		if (!cq.ring.gone())
+			return refused;
+	}
 	arm(cq, solicited_only);
 	(void)announce_arm(fd, cq.id, HERALD_ARMING_AFTER);
+	return 0;
 }
 
 int herald_req_notify_cq(struct ibv_cq *handle, int solicited_only) noexcept
@@ -142,9 +149,8 @@ int herald_req_notify_cq(struct ibv_cq *handle, int solicited_only) noexcept
 	Cq &cq = Cq::of(handle);
 
 	if (cq.ring.announces_arms()) [[unlikely]]
-		arm_announced(cq, solicited_only);
-	else
-		arm(cq, solicited_only);
+		return arm_announced(cq, solicited_only);
+	arm(cq, solicited_only);
 	return 0;
 }
 

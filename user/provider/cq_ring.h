@@ -119,6 +119,9 @@ public:
 	/* Does the kernel want to know of each arm (HERALD_CQ_TELL_ARM)?  Any context. */
 	bool announces_arms() const noexcept { return load_acquire(ctl()->flags) & HERALD_CQ_TELL_ARM; }
 
+	/* Overrun, or the device has gone.  Any context. */
+	bool gone() const noexcept { return load_acquire(ctl()->flags) & HERALD_CQ_DEAD; }
+
 	/* For those who look from outside: events got, and how many of them are acked. */
 	void account(uint32_t events_read, uint32_t events_acked) noexcept
 	{

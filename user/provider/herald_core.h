@@ -107,6 +107,7 @@ int herald_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bin
 struct ibv_srq *herald_srq_new(bool single_threaded) HERALD_NOEXCEPT;
 int herald_srq_map(struct ibv_srq *srq, int fd, const struct herald_ring_info *info, uint32_t max_wr,
 		   uint32_t max_sge) HERALD_NOEXCEPT;
+void herald_srq_set_number(struct ibv_srq *srq, uint32_t number) HERALD_NOEXCEPT; /* what the kernel calls it */
 void herald_srq_free(struct ibv_srq *srq) HERALD_NOEXCEPT;
 int herald_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr) HERALD_NOEXCEPT;
 

@@ -333,6 +333,7 @@ static struct ibv_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a
 		ibv_cmd_destroy_srq(srq);
 		goto err;
 	}
+	herald_srq_set_number(srq, resp.drv_payload.srq_num);
 	return srq;
 err:
 	herald_srq_free(srq);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* herald's own ioctls: the doorbell says which of a QP's rings to look at; arms are announced. */
+/* herald's own ioctls: the doorbell says which of a QP's rings to look at; arms and posts are announced. */
 #pragma once
 
 #include <cerrno>
@@ -52,6 +52,14 @@ inline int announce_arm(int fd, uint32_t cq_id, uint32_t moment) noexcept
 	const herald_arming arming = {cq_id, moment};
 
 	return call_device(fd, HERALD_METHOD_ARMING, HERALD_ATTR_ARMING, arming);
+}
+
+/* Say that something is about to be posted (enum herald_posting_queue).  0, or the errno that it fails with. */
+inline int announce_post(int fd, uint32_t number, uint32_t queue) noexcept
+{
+	const herald_posting posting = {number, queue};
+
+	return call_device(fd, HERALD_METHOD_POSTING, HERALD_ATTR_POSTING, posting);
 }
 
 } // namespace herald

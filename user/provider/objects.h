@@ -11,6 +11,7 @@
 
 #include "cq_ring.h"
 #include "herald_core.h"
+#include "ioctl.h"
 #include "lock.h"
 #include "raii.h"
 #include "ring.h"
@@ -73,6 +74,12 @@ struct Qp {
 	bool may_post_send() const noexcept { return state.load(std::memory_order_relaxed) >= IBV_QPS_RTS; }
 	bool may_post_recv() const noexcept { return state.load(std::memory_order_relaxed) != IBV_QPS_RESET; }
 
+	/* Posts may fail on purpose: do these (enum herald_posting_queue)?  0 or an errno. */
+	int may_post(uint32_t queue) const noexcept
+	{
+		return announce_post(verbs.ex.qp_base.context->cmd_fd, verbs.ex.qp_base.qp_num, queue);
+	}
+
 	union {
 		std::byte room[HERALD_VERBS_QP_ROOM];
 		ibv_qp_ex ex;
@@ -109,6 +116,7 @@ struct Srq {
 	alignas(HERALD_CACHE_LINE) Lock lock;
 	RecvRing rq;
 	uint32_t max_sge = 0;
+	uint32_t number = 0; /* what the kernel calls it */
 	std::atomic<uint32_t> async_read = 0;
 	Mapping mapping;
 };

@@ -185,6 +185,13 @@ int herald_post_send(struct ibv_qp *handle, struct ibv_send_wr *wr, struct ibv_s
 
 		error = fill(qp, wr, bad_wr);
 		any = qp.sq.head() != before;
+		if (any && qp.sq.asks()) [[unlikely]] {
+			if (int refused = qp.may_post(HERALD_POSTING_SEND)) {
+				qp.sq.rewind(before);
+				*bad_wr = wr;
+				return refused;
+			}
+		}
 		if (any)
 			qp.sq.publish();
 	}

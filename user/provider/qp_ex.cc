@@ -40,6 +40,12 @@ int wr_complete(ibv_qp_ex *handle) noexcept
 
 	const bool any = qp.sq.head() != qp.build.first;
 
+	if (any && qp.sq.asks()) [[unlikely]] {
+		if (int refused = qp.may_post(HERALD_POSTING_SEND)) {
+			wr_abort(handle);
+			return refused;
+		}
+	}
 	if (any)
 		qp.sq.publish();
 	qp.build.slot = nullptr;

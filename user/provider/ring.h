@@ -84,6 +84,12 @@ public:
 	void *next_slot() const noexcept { return slot(head_); }
 	void push() noexcept { head_++; }
 
+	/*
+	 * Must the kernel be asked before publish()?  The word is in the line that
+	 * publish() writes to.
+	 */
+	bool asks() const noexcept { return load_relaxed(ctl_->ask); }
+
 	/* Forget the slots that were filled since head was @head and not published. */
 	void rewind(uint32_t head) noexcept { head_ = head; }
 

@@ -37,8 +37,16 @@ int herald_post_recv(struct ibv_qp *handle, struct ibv_recv_wr *wr, struct ibv_r
 		const uint32_t before = qp.rq.head();
 
 		error = fill(qp.rq, qp.recv_max_sge, wr, bad_wr);
-		if (qp.rq.head() != before)
-			wanted = qp.rq.publish_and_check();
+		if (qp.rq.head() == before)
+			return error;
+		if (qp.rq.asks()) [[unlikely]] {
+			if (int refused = qp.may_post(HERALD_POSTING_RECV)) {
+				qp.rq.rewind(before);
+				*bad_wr = wr;
+				return refused;
+			}
+		}
+		wanted = qp.rq.publish_and_check();
 	}
 	if (wanted) {
 		/* the QP is in the error state: nothing else would flush them */
@@ -76,6 +84,11 @@ int herald_srq_map(struct ibv_srq *handle, int fd, const struct herald_ring_info
 	return 0;
 }
 
+void herald_srq_set_number(struct ibv_srq *handle, uint32_t number) noexcept
+{
+	Srq::of(handle).number = number;
+}
+
 void herald_srq_free(struct ibv_srq *handle) noexcept
 {
 	discard(&Srq::of(handle));
@@ -88,7 +101,15 @@ int herald_post_srq_recv(struct ibv_srq *handle, struct ibv_recv_wr *wr, struct 
 	const uint32_t before = srq.rq.head();
 	int error = fill(srq.rq, srq.max_sge, wr, bad_wr);
 
-	if (srq.rq.head() != before)
-		srq.rq.publish();
+	if (srq.rq.head() == before)
+		return error;
+	if (srq.rq.asks()) [[unlikely]] {
+		if (int refused = announce_post(handle->context->cmd_fd, srq.number, HERALD_POSTING_SRQ)) {
+			srq.rq.rewind(before);
+			*bad_wr = wr;
+			return refused;
+		}
+	}
+	srq.rq.publish();
 	return error;
 }

@@ -36,7 +36,14 @@
 struct herald_ring_ctl {
 	/* written by the process */
 	__u32 producer;		/* store-release after the slot is filled */
-	__u32 reserved0[15];
+	/*
+	 * Written by the kernel, seldom; here because the poster has this line
+	 * anyway.  Not zero: posts may fail on purpose; the poster asks
+	 * (HERALD_METHOD_POSTING) before it moves producer, and posts nothing
+	 * if the answer is an error.
+	 */
+	__u32 ask;
+	__u32 reserved0[14];
 	/* written by the kernel */
 	__u32 consumer;		/* RQ, SRQ: slots before it were taken and are free;
 				 * SQ: slots before it have completed (see cqe_index) */

@@ -22,9 +22,17 @@ enum herald_device_methods {
 	 * at these moments.
 	 *
 	 * Errors: EINVAL: no such CQ in this context, or an unknown moment;
-	 * ENODEV, EIO: the device is gone.
+	 * ENODEV, EIO: the device is gone; before an arm, which then fails with
+	 * it, what a fault says.
 	 */
 	HERALD_METHOD_ARMING,
+	/*
+	 * "I am about to post to this queue", while the ring's ask is set.
+	 *
+	 * Errors: EINVAL: no such queue in this context; ENODEV, EIO: the device
+	 * is gone; or what the post is to fail with.
+	 */
+	HERALD_METHOD_POSTING,
 };
 
 enum herald_doorbell_attrs {
@@ -48,6 +56,21 @@ enum herald_arming_moment {
 struct herald_arming {
 	__u32 cq_id;		/* as create_cq answered it */
 	__u32 moment;		/* enum herald_arming_moment */
+};
+
+enum herald_posting_attrs {
+	HERALD_ATTR_POSTING = (1U << UVERBS_ID_NS_SHIFT),	/* in: struct herald_posting */
+};
+
+enum herald_posting_queue {
+	HERALD_POSTING_SEND	= 0,
+	HERALD_POSTING_RECV	= 1,
+	HERALD_POSTING_SRQ	= 2,
+};
+
+struct herald_posting {
+	__u32 number;		/* the QP's; of an SRQ, srq_num, as create_srq answered it */
+	__u32 queue;		/* enum herald_posting_queue */
 };
 
 /* The attribute's value; it fits into struct ib_uverbs_attr.data. */

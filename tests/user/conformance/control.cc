@@ -93,6 +93,23 @@ std::vector<Row> own_rows(const Device &dev, const std::string &table)
 	return rows;
 }
 
+std::vector<Row> all_rows(const Device &dev, const std::string &table)
+{
+	return read_table(control_dir(dev) + "/" + table);
+}
+
+uint64_t device_counter(const Device &dev, const std::string &name)
+{
+	const std::string path = "/sys/class/infiniband/" + dev.name + "/ports/1/hw_counters/" + name;
+	uint64_t value = 0;
+
+	/* the kernel reads them anew once in a jiffy */
+	std::this_thread::sleep_for(Millis(25));
+	std::ifstream in(path);
+	require(static_cast<bool>(in >> value), path);
+	return value;
+}
+
 Row qp_row(const Device &dev, uint32_t qpn)
 {
 	for (const Row &row : own_rows(dev, "qps"))

@@ -12,6 +12,10 @@ using TableRow = std::map<std::string, std::string>;
 
 /* The lines of a table ("cqs", "qps", "srqs") that belong to this process. */
 std::vector<TableRow> own_rows(const Device &dev, const std::string &table);
+/* All lines of one that is about nobody's objects ("faults"). */
+std::vector<TableRow> all_rows(const Device &dev, const std::string &table);
+/* A counter of the device's, by its name in `rdma statistic`. */
+uint64_t device_counter(const Device &dev, const std::string &name);
 TableRow qp_row(const Device &dev, uint32_t qpn);
 
 /* "provoke EVENT [NUMBER]", and any other line: 0 or an errno. */

@@ -57,10 +57,10 @@ TEST_F(HostileControl, NothingOfThis)
 		fatal + std::string("\0 1", 3),
 		std::string("\0", 1) + fatal,
 		fatal + "\n" + fatal,
-		std::string(63, 'x'),
-		std::string(64, 'x'),
+		std::string(127, 'x'),
+		std::string(128, 'x'),
 		std::string(100000, ' '),
-		fatal + std::string(64, ' '),
+		fatal + std::string(128, ' '),
 		"provoke\tqp-fatal " + std::to_string(p.a.num()),
 		"provoke qp-fatal 0x" + std::to_string(p.a.num()),
 		"provoke qp-fatal 99999999999999999999999999",
@@ -70,6 +70,16 @@ TEST_F(HostileControl, NothingOfThis)
 		"release 1 18446744073709551616",
 		"\xff\xfe\xfd",
 		"%s%n%p",
+		"fault",
+		"fault ",
+		"fault\nmessage lose",
+		"fault message lose nth 18446744073709551617",
+		"fault message lose nth 0x1",
+		"fault message lose " + std::string(100, 'x'),
+		"fault verb post-send 1 -1",
+		"fault verb \xff 1 EIO",
+		"fault wr " + std::to_string(p.a.num()) + " 1 rem-access-err" + std::string(1, 0),
+		"fault wr " + std::to_string(p.a.num()) + " 1 rem-access-err\tx",
 	};
 
 	for (size_t i = 0; i < nonsense.size(); i++)
@@ -81,6 +91,91 @@ TEST_F(HostileControl, NothingOfThis)
 	/* and it still works */
 	EXPECT_EQ(put(fatal + " \n"), 0);
 	expect_async(dev, IBV_EVENT_QP_FATAL, p.a.qp.get());
+}
+
+/* The same for faults: what is taken may break what follows, and all is well once it is cleared. */
+TEST_F(HostileControl, RandomFaults)
+{
+	static const char *const words[] = {
+		"message",
+		"rnr",
+		"verb",
+		"wr",
+		"recv",
+		"clear",
+		"all",
+		"lose",
+		"delay",
+		"duplicate",
+		"reorder",
+		"corrupt",
+		"nth",
+		"every",
+		"permille",
+		"times",
+		"seed",
+		"qpn",
+		"usec",
+		"1",
+		"2",
+		"1000",
+		"-1",
+		"0",
+		"4294967296",
+		"EIO",
+		"ENOMEM",
+		"77",
+		"create-qp",
+		"post-send",
+		"post-srq-recv",
+		"req-notify",
+		"modify-qp",
+		"",
+		"general-err",
+		"loc-prot-err",
+		"rem-access-err",
+		"retry-exc-err",
+		"rem-op-err",
+		"loc-len-err",
+		"wr-flush-err",
+	};
+	Random rnd(2);
+	int taken = 0;
+
+	for (int round = 0; round < 20; round++) {
+		Pair p(dev, pd);
+
+		for (int i = 0; i < 1000 / slowness(); i++) {
+			std::string line = "fault";
+
+			for (uint64_t n = rnd.below(8); n; n--) {
+				line += rnd.below(5) ? std::string(" ") + words[rnd.below(std::size(words))]
+						     : " " + std::to_string(p.a.num());
+			}
+			for (uint64_t n = rnd.below(20) ? 0 : rnd.below(5); n; n--)
+				line[rnd.below(line.size())] = static_cast<char>(rnd.next());
+			taken += put(line) == 0;
+		}
+		/* what the faults allow of this */
+		for (int i = 0; i < 20; i++) {
+			(void)try_recv(p.b, {p.b.mem.sge(0, 64)}, 1);
+			ibv_send_wr *bad;
+			Send s(i % 2 ? IBV_WR_SEND : IBV_WR_RDMA_WRITE, 1);
+			s.from(p.a.mem, 0, 8).to(p.b.mem);
+			s.wr.sg_list = s.sges.data();
+			s.wr.num_sge = 1;
+			(void)ibv_post_send(p.a, &s.wr, &bad);
+			(void)ibv_req_notify_cq(p.a.scq, 0);
+		}
+		EXPECT_EQ(put("fault clear"), 0);
+		while (next_async(dev, Millis(0)))
+			;
+	}
+	EXPECT_GT(taken, 0);
+	EXPECT_TRUE(all_rows(dev, "faults").empty());
+	Pair q(dev, pd);
+	Send(IBV_WR_RDMA_WRITE, 1).from(q.a.mem, 0, 8).to(q.b.mem).post(q.a);
+	expect_ok(q.a.scq, 1);
 }
 
 /* Words that it knows, numbers that it may know, and dirt, in any order. */

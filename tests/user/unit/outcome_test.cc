@@ -54,6 +54,9 @@ TEST_P(Outcome, StatusFitsNak)
 	case HERALD_NAK_KIND_RNR:
 		EXPECT_EQ(row().req_status, IB_WC_RNR_RETRY_EXC_ERR);
 		break;
+	case HERALD_NAK_KIND_SEQUENCE:
+		EXPECT_EQ(row().req_status, IB_WC_RETRY_EXC_ERR);
+		break;
 	case HERALD_NAK_KIND_INVALID_REQUEST:
 		EXPECT_EQ(row().req_status, IB_WC_REM_INV_REQ_ERR);
 		break;
@@ -107,6 +110,7 @@ TEST(OutcomeTable, Waits)
 {
 	EXPECT_EQ(herald_outcome_row(HERALD_RNR)->req_action, HERALD_REQ_RNR_WAIT);
 	EXPECT_EQ(herald_outcome_row(HERALD_NO_ANSWER)->req_action, HERALD_REQ_RETRY);
+	EXPECT_EQ(herald_outcome_row(HERALD_NAK_SEQUENCE)->req_action, HERALD_REQ_RETRY_NOW);
 	EXPECT_EQ(herald_outcome_row(HERALD_RNR_EXCEEDED)->req_action, HERALD_REQ_ERROR);
 	EXPECT_EQ(herald_outcome_row(HERALD_RETRY_EXCEEDED)->req_action, HERALD_REQ_ERROR);
 }
