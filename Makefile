@@ -59,6 +59,7 @@ help:
 	@echo "dkms             the module's sources to /usr/src/herald-$(VERSION), for dkms"
 	@echo "demo             from nothing to NFS over RDMA in a UML kernel, step by step: seconds once built"
 	@echo "test             everything, on the lanes in LANES=\"host uml debug stock\""
+	@echo "test-long        every job in all its lanes, which takes hours"
 	@echo "mutations        break each rule's code on purpose, see its tests fail: half an hour"
 	@echo "lane-uml         one lane (lane-debug, lane-stock), the jobs in JOBS_UML"
 	@echo "lanes-setup      fetch and build what the lanes need, run nothing"

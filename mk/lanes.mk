@@ -3,6 +3,7 @@
 # The test lanes, for the top Makefile to include.
 #
 #	make test [LANES="host uml stock debug"]	build everything, run these lanes (default: all)
+#	make test-long					all jobs in all lanes; some hours
 #	make lane-uml [JOBS_UML="DEV_TYPE=rxe 00-smoke.sh"]	one lane, these jobs (lane-debug, lane-stock alike)
 #	make module-uml | module-debug | module-stock	the kernel module for one lane's kernel
 #	make mutations [MUTATIONS="c1 c2-..."]		break each rule's code, see its tests fail
@@ -11,10 +12,13 @@
 
 LANES ?= host uml stock debug
 
-.PHONY: test mutations user lanes-setup lane-uml lane-debug lane-stock module-uml module-debug module-stock
+.PHONY: test test-long mutations user lanes-setup lane-uml lane-debug lane-stock module-uml module-debug module-stock
 
 test:
 	@scripts/run-tests.sh $(LANES)
+
+test-long:
+	@HERALD_LONG=1 scripts/run-tests.sh $(LANES)
 
 mutations:
 	@scripts/mutate.sh $(MUTATIONS)

@@ -70,7 +70,7 @@ check load_modules 30 load_modules || exit 1
 add_netdev dum0 $address/24
 check link_add 20 link_add nfs0 dum0 || exit 1
 check server 60 start_server || exit 1
-for version in 3 4.0 4.2; do
+for version in ${NFS_VERSIONS:-3 4.0 4.2}; do
 	check "v$version-mount" 60 mount_it $version || continue
 	check "v$version-random_io" 120 random_io $version
 	check "v$version-remount" 60 remount_and_compare $version

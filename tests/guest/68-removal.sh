@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Other people's programs and the kernel's own consumers, unmodified, when the port goes down and up and when the device is
-# taken away under them (CASES 48, 49, 50; docs/events.md, When the device goes).
+# taken away under them (CASES 48, 49, 50; docs/events.md, When the device goes). REMOVAL_OF says which of them
+# ("asyncwatch rping nfs kernel").
 # timeout: 700
 . "$(dirname "$0")/lib.sh"
 
@@ -165,19 +166,28 @@ try() {
 
 check load_modules 30 load_modules || exit 1
 add_netdev dum0 $address/24
-try Cases48_asyncwatch 60 watch_ports
-try Cases50_asyncwatch_and_rmmod 60 watch_removal
-try rping_ports 90 rping_ports
-try rping_removal 60 rping_removal
-try rping_unplugged 60 rping_unplugged
-if [ "$LANE" != debug ]; then # its kernel has no NFS
-	try nfs_begin 60 nfs_begin && {
+for what in ${REMOVAL_OF:-asyncwatch rping nfs kernel}; do
+	case $what in
+	asyncwatch)
+		try Cases48_asyncwatch 60 watch_ports
+		try Cases50_asyncwatch_and_rmmod 60 watch_removal
+		;;
+	rping)
+		try rping_ports 90 rping_ports
+		try rping_removal 60 rping_removal
+		try rping_unplugged 60 rping_unplugged
+		;;
+	nfs)
+		[ "$LANE" != debug ] || continue # its kernel has no NFS
+		try nfs_begin 60 nfs_begin || continue
 		try nfs_ports 300 under_io ports
 		try nfs_removal 300 under_io taken_away
 		try nfs_end 60 nfs_end
-	}
-fi
-try torture_removal 90 torture_removal
+		;;
+	kernel) try torture_removal 90 torture_removal ;;
+	*) fail "REMOVAL_OF" "not understood: $what" ;;
+	esac
+done
 [ "$LANE" != uml ] || try Cases49_valgrind 300 under_valgrind
 check link_del 20 link_del w0
 exit 0
