@@ -174,6 +174,46 @@ allow() {
 	ctl 4 allow h9 on && says h9
 }
 
+# the list has one fault, and this is true of it (f)
+armed() { ctl 0 --json fault h0 list && json "[bool($1) for f in j] == [True]"; }
+
+fault() {
+	use_device || return 1
+	local qpn
+	ctl 0 --json show h0 qps || return 1
+	qpn=$(python3 -c 'import json, sys; print(*[q["qpn"] for q in json.load(sys.stdin) if q["pid"] == int(sys.argv[1])])' "$USER_PID" <"$OUT")
+	ctl 0 --json fault h0 list && json 'j == []' || return 1
+	ctl 0 --json fault h0 message delay --usec 5 --permille 10 --seed 18446744073709551615 --qpn "$qpn" &&
+		json "j['done'] == 'fault message delay permille 10 seed 18446744073709551615 qpn $qpn usec 5'" || return 1
+	armed "f['kind'] == 'message' and f['what'] == 'delay' and f['value'] == 5 and f['qpn'] == $qpn and f['when'] == 'permille'" || return 1
+	armed "f['number'] == 10 and f['seed'] == 2**64 - 1 and f['left'] is None and f['struck'] == 0" || return 1
+	ctl 0 fault h0 list && out_has '^device *id *kind' && out_has '^h0 .* message *delay' || return 1
+	ctl 0 fault h0 clear && ctl 0 fault h0 rnr --qpn "$qpn" --times 3 && armed "f['kind'] == 'rnr' and f['left'] == 3" || return 1
+	ctl 0 fault h0 clear && ctl 0 fault h0 wr rem-access-err --qpn "$qpn" --nth 2 && armed "f['what'] == 'rem-access-err'" || return 1
+	ctl 0 fault h0 clear && ctl 0 fault h0 recv loc-prot-err --qpn "$qpn" && armed "f['kind'] == 'recv' and f['number'] == 1" || return 1
+	end_use
+	# it went with its QP
+	ctl 0 --json fault h0 list && json 'j == []' || return 1
+	ctl 0 fault h0 verb alloc-pd ENODATA --times 2 && armed "f['value'] == 61 and f['left'] == 2" || return 1
+	ibv_rc_pingpong -d h0 -g 0 >/dev/null 2>&1 && { echo "a program that can have no PD works"; return 1; }
+	armed "f['struck'] == 1 and f['left'] == 1" || return 1
+	ctl 0 fault h0 clear "$(python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["id"])' <"$OUT")" || return 1
+	ctl 0 --json fault h0 list && json 'j == []'
+}
+
+bad_fault() {
+	ctl 2 fault h0 message drop && says "'drop'" lose corrupt || return 1
+	ctl 2 fault h0 frobnicate && says frobnicate message || return 1
+	ctl 2 fault h0 message lose --nth one && says one || return 1
+	ctl 2 fault h0 rnr && says "--qpn" || return 1
+	ctl 2 fault h0 verb create-qp EWHAT && says EWHAT || return 1
+	ctl 1 fault h0 message lose --permille 1001 && says h0 "permille 1001" docs/faults.md || return 1
+	ctl 4 fault h0 wr general-err --qpn 16777215 && says h0 "no QP 16777215" || return 1
+	ctl 4 fault h0 clear 4294967295 && says h0 "no fault 4294967295" "fault h0 list" || return 1
+	ctl 4 fault h9 list && says h9 || return 1
+	ctl 0 allow h0 off && ctl 3 fault h0 message lose && says h0 "heraldctl allow h0 on" && ctl 0 allow h0 on
+}
+
 bad_control() {
 	ctl 4 hold h0 77777 && says h0 "CQ 77777" "heraldctl show h0" || return 1
 	ctl 4 hold h9 1 && says h9 || return 1
@@ -331,6 +371,8 @@ check control 30 control
 check bad_control 30 bad_control
 check provoke 30 provoke
 check bad_provoke 20 bad_provoke
+check fault 30 fault
+check bad_fault 20 bad_fault
 check allow 20 allow
 check not_root 20 not_root
 if [ -e /sys/kernel/tracing/events/herald/herald_async_event ]; then

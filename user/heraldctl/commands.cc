@@ -249,6 +249,15 @@ Exit run_cq(const Output &out, const std::string &command, const std::string &de
 	return control(out, device, line, "CQ " + cqn);
 }
 
+Exit run_fault(const Output &out, const std::string &device, const FaultRequest &request)
+{
+	if (request.kind != "list")
+		return control(out, device, fault_command(request), fault_object(request));
+	if (!request.words.empty() || !request.numbers.empty())
+		throw Failure(Exit::Usage, "list takes nothing more: heraldctl fault DEVICE list");
+	return show_table(out, {device}, "faults");
+}
+
 Exit run_allow(const Output &out, const std::string &device, bool on)
 {
 	set_allow(device, on);

@@ -4,6 +4,7 @@
 #define HERALDCTL_COMMANDS_H
 
 #include "failure.h"
+#include "faults.h"
 #include "sys.h"
 
 #include <optional>
@@ -28,6 +29,8 @@ Exit run_provoke(const Output &out, const std::string &device, const std::string
 		 const std::optional<std::string> &number);
 Exit run_cq(const Output &out, const std::string &command, const std::string &device, const std::string &cqn,
 	    const std::optional<std::string> &count);
+/* "list", or one that fault_command() knows */
+Exit run_fault(const Output &out, const std::string &device, const FaultRequest &request);
 Exit run_allow(const Output &out, const std::string &device, bool on);
 Exit run_doctor(const Output &out);
 

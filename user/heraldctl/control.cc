@@ -55,6 +55,10 @@ Failure explain_control(int error, const std::string &device, const std::string 
 {
 	switch (error) {
 	case ENOENT:
+		if (object.starts_with("fault"))
+			return {Exit::NotFound,
+				fmt::format("{}: there is no {}: heraldctl fault {} list lists what is armed", device,
+					    object, device)};
 		return {Exit::NotFound, fmt::format("{}: there is no {}: heraldctl show {} lists what there is", device,
 						    object, device)};
 	case EPERM:
@@ -69,7 +73,16 @@ Failure explain_control(int error, const std::string &device, const std::string 
 	case EBUSY:
 		return {Exit::Busy, fmt::format("{}: {} is being held or reordered already: heraldctl resume {} first",
 						device, object, device)};
+	case ENOSPC:
+		return {Exit::Busy, fmt::format("{}: so many faults are armed that '{}' is one too many: "
+						"heraldctl fault {} clear",
+						device, command, device)};
 	case EINVAL:
+		if (command.starts_with("fault"))
+			return {Exit::Failed,
+				fmt::format("{}: '{}' is refused: a name or number that this herald does not take, or "
+					    "not for this type of {} (docs/faults.md)",
+					    device, command, object)};
 		if (command.starts_with("provoke"))
 			return {Exit::Failed,
 				fmt::format("{}: '{}' is refused: the state of {} rules it out (docs/events.md)",

@@ -31,7 +31,7 @@ void set_allow(const std::string &device, bool on);
 /* 1, 0, or -1 if it cannot be read */
 int get_allow(const std::string &device);
 
-/* cqs, qps or srqs */
+/* cqs, qps, srqs or faults */
 Table read_table(const std::string &device, const std::string &name);
 
 } // namespace heraldctl

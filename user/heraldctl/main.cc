@@ -24,6 +24,7 @@ struct Request {
 	bool force = false;
 	std::string on_off;
 	WatchOptions watch;
+	FaultRequest fault;
 
 	std::optional<std::string> optional_number() const
 	{
@@ -101,6 +102,17 @@ void add_control_commands(CLI::App &app, Request &r)
 		if (each.takes_count)
 			cq->add_option("N", r.number);
 	}
+
+	auto *fault = command(app, "fault", "break something: messages, verbs, WRs", r,
+			      [&r] { return run_fault(r.out, r.device, r.fault); });
+	fault->add_option("DEVICE", r.device)->required();
+	fault->add_option("KIND", r.fault.kind, "message, rnr, verb, wr, recv; clear, list")->required();
+	fault->add_option("WORD", r.fault.words, "ACTION; VERB and ERRNO; STATUS; ID")->expected(0, 2);
+	for (const FaultOption &option : kFaultOptions)
+		fault->add_option_function<std::uint64_t>(
+			std::string("--") + option.name,
+			[&r, name = option.name](const std::uint64_t &value) { r.fault.numbers[name] = value; },
+			option.about);
 
 	auto *allow = command(app, "allow", "let a device be provoked, or not", r,
 			      [&r] { return run_allow(r.out, r.device, r.on_off == "on"); });

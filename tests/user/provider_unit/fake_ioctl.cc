@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Stands in for ioctl(2): takes doorbells and announced arms, in the form that herald-ioctl.h and the uverbs describe, and nothing else. */
+/* Stands in for ioctl(2): takes doorbells and announced arms and posts, in the form that herald-ioctl.h and the uverbs describe, and nothing else. */
 #include <cerrno>
 #include <cstdarg>
 #include <map>
@@ -14,6 +14,8 @@ namespace {
 std::mutex lock;
 std::map<int, std::vector<uint32_t>> rung;
 std::map<int, std::vector<herald_arming>> announced;
+std::map<int, std::vector<herald_posting>> posts;
+std::map<int, int> refused;
 
 struct Request {
 	uint16_t length, object_id, method_id, num_attrs;
@@ -35,7 +37,8 @@ template <class Value> Value value_of(const Request &request, uint16_t attribute
 	return value;
 }
 
-void take(int fd, const Request &request)
+/* 0 or an errno */
+int take(int fd, const Request &request)
 {
 	EXPECT_EQ(request.length, sizeof(request));
 	EXPECT_EQ(request.object_id, UVERBS_OBJECT_DEVICE);
@@ -48,12 +51,17 @@ void take(int fd, const Request &request)
 
 	if (request.method_id == HERALD_METHOD_ARMING) {
 		announced[fd].push_back(value_of<herald_arming>(request, HERALD_ATTR_ARMING));
-		return;
+		return 0;
+	}
+	if (request.method_id == HERALD_METHOD_POSTING) {
+		posts[fd].push_back(value_of<herald_posting>(request, HERALD_ATTR_POSTING));
+		return refused[fd];
 	}
 	EXPECT_EQ(request.method_id, HERALD_METHOD_DOORBELL);
 	const auto bell = value_of<herald_doorbell>(request, HERALD_ATTR_DOORBELL);
 	EXPECT_NE(bell.qpn, 0u);
 	rung[fd].push_back(bell.queues);
+	return 0;
 }
 
 } // namespace
@@ -74,6 +82,21 @@ std::vector<herald_arming> fake::take_announced(int fd)
 	return node ? std::move(node.mapped()) : std::vector<herald_arming>();
 }
 
+std::vector<herald_posting> fake::take_posts(int fd)
+{
+	std::lock_guard guard(lock);
+	auto node = posts.extract(fd);
+
+	return node ? std::move(node.mapped()) : std::vector<herald_posting>();
+}
+
+void fake::refuse_posts(int fd, int error)
+{
+	std::lock_guard guard(lock);
+
+	refused[fd] = error;
+}
+
 extern "C" int ioctl(int fd, unsigned long number, ...) noexcept
 {
 	va_list args;
@@ -86,6 +109,6 @@ extern "C" int ioctl(int fd, unsigned long number, ...) noexcept
 		errno = EBADF;
 		return -1;
 	}
-	take(fd, *request);
-	return 0;
+	errno = take(fd, *request);
+	return errno ? -1 : 0;
 }

@@ -29,6 +29,9 @@ inline constexpr size_t page = 4096;
 std::vector<uint32_t> take_doorbells(int fd);
 /* The same: the arms that were announced. */
 std::vector<herald_arming> take_announced(int fd);
+/* The same: the posts that were announced, and what those that follow are to fail with. */
+std::vector<herald_posting> take_posts(int fd);
+void refuse_posts(int fd, int error);
 
 /* Stands for the uverbs file: mmap() gives rings, ioctl() is a doorbell. */
 class Device {
@@ -46,6 +49,8 @@ public:
 			munmap(base, length);
 		take_doorbells(fd_);
 		take_announced(fd_);
+		take_posts(fd_);
+		refuse_posts(fd_, 0);
 		close(fd_);
 	}
 
@@ -163,6 +168,7 @@ public:
 
 	uint32_t pending() { return std::atomic_ref(ctl_->producer).load(std::memory_order_acquire) - head_; }
 	void *slot(uint32_t index) { return slots_ + size_t(index & (depth_ - 1)) * stride_; }
+	void set_ask(uint32_t ask) { std::atomic_ref(ctl_->ask).store(ask); }
 	void set_flags(uint32_t flags) { std::atomic_ref(ctl_->flags).store(flags); }
 
 	/* Take the next receive WQE; its slot is free at once. */

@@ -297,6 +297,53 @@ TEST_F(PostTest, RecvIsRefused)
 	}
 }
 
+/* While the ring says so, and only then, the kernel is asked before anything is posted; what it refuses leaves no trace. */
+TEST_F(PostTest, AsksIfTheRingSaysSo)
+{
+	const int fd = device_.fd();
+	auto post_ex = [&] {
+		ibv_wr_start(qp_.handle);
+		ibv_wr_send(qp_.handle);
+		return ibv_wr_complete(qp_.handle);
+	};
+	auto expect_asked = [&](size_t times, uint32_t queue) {
+		const auto posts = fake::take_posts(fd);
+
+		ASSERT_EQ(posts.size(), times);
+		for (const herald_posting &post : posts) {
+			EXPECT_EQ(post.number, 1u);
+			EXPECT_EQ(post.queue, queue);
+		}
+	};
+
+	EXPECT_EQ(qp_.post(1), -1);
+	EXPECT_EQ(qp_.post_recv(1), -1);
+	EXPECT_TRUE(fake::take_posts(fd).empty());
+	qp_.sq.set_ask(1);
+	qp_.rq.set_ask(1);
+	EXPECT_EQ(qp_.post(1), -1);
+	EXPECT_EQ(post_ex(), 0);
+	EXPECT_EQ(qp_.sq.pending(), 3u);
+	expect_asked(2, HERALD_POSTING_SEND);
+	EXPECT_EQ(qp_.post_recv(1), -1);
+	EXPECT_EQ(qp_.rq.pending(), 2u);
+	expect_asked(1, HERALD_POSTING_RECV);
+
+	device_.doorbells();
+	fake::refuse_posts(fd, EBUSY);
+	EXPECT_EQ(qp_.post(1, IBV_SEND_SIGNALED, -1, &error_), 0);
+	EXPECT_EQ(error_, EBUSY);
+	EXPECT_EQ(post_ex(), EBUSY);
+	EXPECT_EQ(qp_.post_recv(1, 0, &error_), 0);
+	EXPECT_EQ(error_, EBUSY);
+	EXPECT_EQ(qp_.sq.pending(), 3u);
+	EXPECT_EQ(qp_.rq.pending(), 2u);
+	EXPECT_EQ(device_.doorbells(), none);
+	fake::refuse_posts(fd, 0);
+	EXPECT_EQ(qp_.post(1), -1);
+	EXPECT_EQ(qp_.sq.pending(), 4u);
+}
+
 TEST_F(PostTest, Srq)
 {
 	ibv_srq *srq = herald_srq_new(false);

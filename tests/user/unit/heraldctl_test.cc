@@ -5,6 +5,7 @@
 #include "async_event.h"
 #include "control.h"
 #include "events.h"
+#include "faults.h"
 #include "module_info.h"
 #include "table.h"
 
@@ -103,6 +104,50 @@ TEST(Events, AnUnknownOneIsAnsweredWithAllThereAre)
 	const Failure failure = failure_of([] { provoke_command("qp-dead", "1"); });
 
 	expect_says(failure, Exit::Usage, {"'qp-dead'", "qp-fatal", "device-speed-change"});
+}
+
+/* ------------------------------------------------------------------------------------------------------ faults -- */
+
+TEST(Faults, CommandLinesBecomeControlLines)
+{
+	EXPECT_EQ(fault_command({"message", {"lose"}, {}}), "fault message lose");
+	EXPECT_EQ(fault_command({"message", {"delay"}, {{"usec", 5}, {"every", 3}, {"qpn", 17}, {"times", 2}}}),
+		  "fault message delay every 3 times 2 qpn 17 usec 5");
+	EXPECT_EQ(fault_command({"message", {"corrupt"}, {{"permille", 1}, {"seed", ~0ULL}}}),
+		  "fault message corrupt permille 1 seed 18446744073709551615");
+	EXPECT_EQ(fault_command({"rnr", {}, {{"qpn", 17}}}), "fault rnr 17 1");
+	EXPECT_EQ(fault_command({"rnr", {}, {{"qpn", 17}, {"times", 4}}}), "fault rnr 17 4");
+	EXPECT_EQ(fault_command({"verb", {"create-qp", "ENOMEM"}, {}}), "fault verb create-qp 1 12 times 1");
+	EXPECT_EQ(fault_command({"verb", {"post-send", "77"}, {{"nth", 3}, {"times", 2}}}),
+		  "fault verb post-send 3 77 times 2");
+	EXPECT_EQ(fault_command({"wr", {"general-err"}, {{"qpn", 17}, {"nth", 2}}}), "fault wr 17 2 general-err");
+	EXPECT_EQ(fault_command({"recv", {"loc-prot-err"}, {{"qpn", 17}}}), "fault recv 17 1 loc-prot-err");
+	EXPECT_EQ(fault_command({"clear", {}, {}}), "fault clear all");
+	EXPECT_EQ(fault_command({"clear", {"4"}, {}}), "fault clear 4");
+}
+
+TEST(Faults, WhatIsMissingOrTooMuchIsNamed)
+{
+	const auto fails = [](FaultRequest request, const Strings &parts) {
+		expect_says(failure_of([&] { fault_command(request); }), Exit::Usage, parts);
+	};
+
+	fails({"mesage", {"lose"}, {}}, {"'mesage'", "message", "rnr", "list"});
+	fails({"message", {}, {}}, {"action is missing", "message ACTION"});
+	fails({"message", {"drop"}, {}}, {"'drop'", "lose", "corrupt"});
+	fails({"message", {"lose", "delay"}, {}}, {"'delay' is too much"});
+	fails({"message", {"lose"}, {{"nth", 1}, {"every", 1}}}, {"--nth", "--every"});
+	fails({"message", {"lose"}, {{"usec", 1}}}, {"--usec"});
+	fails({"message", {"delay"}, {}}, {"--usec"});
+	fails({"rnr", {}, {}}, {"--qpn is missing"});
+	fails({"rnr", {}, {{"qpn", 1}, {"every", 1}}}, {"takes no --every"});
+	fails({"verb", {"create-qp"}, {}}, {"errno is missing"});
+	fails({"verb", {"destroy-qp", "EIO"}, {}}, {"'destroy-qp'", "create-qp"});
+	fails({"verb", {"create-qp", "EWHAT"}, {}}, {"'EWHAT'"});
+	fails({"verb", {"create-qp", "134"}, {}}, {"'134'"});
+	fails({"wr", {"general-err"}, {}}, {"--qpn is missing"});
+	fails({"clear", {"all", "1"}, {}}, {"too much"});
+	fails({"clear", {"all"}, {}}, {"'all'"});
 }
 
 /* ------------------------------------------------------------------------------------------------------ traces -- */
@@ -319,6 +364,12 @@ TEST(Messages, OfCommandsNameObjectAndRemedy)
 	expect_says(explain_control(EINVAL, "hd0", "provoke qp-fatal 7", "QP 7"), Exit::Failed,
 		    {"hd0", "qp-fatal 7", "state of QP 7"});
 	expect_says(explain(EIO), Exit::Failed, {"hd0", "hold 5", "Input/output error"});
+	expect_says(explain_control(ENOENT, "hd0", "fault clear 7", "fault 7"), Exit::NotFound,
+		    {"no fault 7", "heraldctl fault hd0 list"});
+	expect_says(explain_control(ENOENT, "hd0", "fault rnr 7 1", "QP 7"), Exit::NotFound, {"no QP 7"});
+	expect_says(explain_control(ENOSPC, "hd0", "fault rnr 7 1", "QP 7"), Exit::Busy, {"heraldctl fault hd0 clear"});
+	expect_says(explain_control(EINVAL, "hd0", "fault recv 7 1 loc-len-err", "QP 7"), Exit::Failed,
+		    {"fault recv 7 1 loc-len-err", "QP 7", "docs/faults.md"});
 }
 
 ModuleInfo module_info(const char *vermagic, Strings parameters)
