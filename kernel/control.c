@@ -203,6 +203,7 @@ void herald_control_add(struct herald_dev *dev)
 	herald_tables_add(dev);
 	debugfs_create_file("control", 0200, dev->debugfs, dev, &control_fops);
 	debugfs_create_file("allow", 0600, dev->debugfs, dev, &allow_fops);
+	debugfs_create_atomic_t("fatal", 0400, dev->debugfs, &dev->fatal);
 }
 
 void herald_control_remove(struct herald_dev *dev)

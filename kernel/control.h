@@ -9,6 +9,7 @@
  *	/sys/kernel/debug/herald/DEVICE/control	commands; see commands[] in control.c
  *	/sys/kernel/debug/herald/DEVICE/allow	1: commands are taken; at first what
  *						the module parameter "provoke" says
+ *	/sys/kernel/debug/herald/DEVICE/fatal	1: it had a fatal error, see provoke.c
  */
 #ifndef HERALD_CONTROL_H
 #define HERALD_CONTROL_H

@@ -12,45 +12,45 @@
 	X(cq_events)			\
 	X(cq_unarmed)			\
 	X(cq_unsolicited)		\
-	X(cq_missed_hints)		\
-	X(cq_overruns)			\
-	X(cq_dropped_cqes)		\
-	X(cq_events_read)		\
-	X(cq_events_acked)		\
-	X(cq_held)			\
-	X(cq_hold_failed)		\
+	X(cq_missed_hints)         /* answers 1 of an arm with REPORT_MISSED_EVENTS */ \
+	X(cq_overruns)             /* CQs that died because they were full */ \
+	X(cq_dropped_cqes)         /* completions that found such a CQ */ \
+	X(cq_events_read)          /* got by ibv_get_cq_event */ \
+	X(cq_events_acked)         /* less than read: not acked yet, or acked late and many at once */ \
+	X(cq_held)                 /* completions held back on purpose */ \
+	X(cq_hold_failed)          /* ... that could not be, for want of memory */ \
 	X(async_events)			\
-	X(sends_posted)			\
+	X(sends_posted)            /* WRs that were looked at */ \
 	X(sends_completed)		\
 	X(recvs_completed)		\
-	X(flushed)			\
+	X(flushed)                 /* completions with WR_FLUSH_ERR */ \
 	X(bytes_moved)			\
-	X(local_messages)		\
-	X(no_peer)			\
-	X(peer_not_ready)		\
-	X(rnr_sent)			\
-	X(rnr_exceeded)			\
-	X(retries)			\
-	X(retries_exceeded)		\
-	X(nak_sequence)			\
-	X(duplicates)			\
-	X(icrc_dropped)			\
-	X(nak_invalid_request)		\
-	X(nak_access)			\
-	X(nak_operation)		\
-	X(ud_dropped_qkey)		\
-	X(ud_dropped_pkey)		\
-	X(ud_dropped_no_recv)		\
-	X(ud_dropped_too_long)		\
-	X(uc_dropped)			\
+	X(local_messages)          /* between QPs of this host */ \
+	X(no_peer)                 /* there is no such QP, or it is not connected back: no answer */ \
+	X(peer_not_ready)          /* it is in a state that takes nothing: no answer */ \
+	X(rnr_sent)                /* a request found no receive WR */ \
+	X(rnr_exceeded)            /* WRs that ended for that */ \
+	X(retries)                 /* no answer within the ACK timeout, or a sequence NAK */ \
+	X(retries_exceeded)        /* WRs that ended for that */ \
+	X(nak_sequence)            /* a later message came first (a fault) */ \
+	X(duplicates)              /* seen again and not executed (a fault) */ \
+	X(icrc_dropped)            /* damaged on the way (a fault) */ \
+	X(nak_invalid_request)     /* refused: what the QP does not offer, or too long */ \
+	X(nak_access)              /* refused: remote key, range or rights */ \
+	X(nak_operation)           /* refused: the responder's own memory */ \
+	X(ud_dropped_qkey)         /* datagrams with the wrong Q_Key */ \
+	X(ud_dropped_pkey)         /* ... of another partition */ \
+	X(ud_dropped_no_recv)      /* ... that found no receive WR */ \
+	X(ud_dropped_too_long)     /* ... longer than the receive WR */ \
+	X(uc_dropped)              /* messages of UC that found no receive WR, or were refused */ \
 	X(mcast_delivered)		\
-	X(mcast_no_member)		\
-	X(bad_send_wqe)			\
+	X(mcast_no_member)         /* sent to a group without members */ \
+	X(bad_send_wqe)            /* work requests that make no sense */ \
 	X(bad_recv_wqe)			\
-	X(bad_ring_index)		\
-	X(bad_key)			\
-	X(events_coalesced)		\
-	X(faults_struck)
+	X(bad_ring_index)          /* rings whose index makes no sense: the QP is in error */ \
+	X(bad_key)                 /* local or remote keys that were refused */ \
+	X(events_coalesced)        /* asynchronous events that one not yet delivered stands for */ \
+	X(faults_struck)           /* docs/faults.md */
 
 enum herald_counter {
 #define HERALD_COUNTER_ENUM(name) HERALD_CTR_##name,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 //
-// Asynchronous events, provoked and caught.
+// Asynchronous events with their natural causes.
 //
 //	async_events DEVICE
 //

@@ -140,12 +140,16 @@ control() {
 
 port_is() { grep -q "$1" /sys/class/infiniband/h0/ports/1/state; }
 
+doctor_sees_held() { heraldctl doctor | grep -q "^note *device h0: CQ $CQN holds back"; }
+
 provoke() {
 	local qpn
 	use_device || return 1
 	ctl 0 --json show h0 qps || return 1
 	qpn=$(python3 -c 'import json, sys; print(*[q["qpn"] for q in json.load(sys.stdin) if q["pid"] == int(sys.argv[1])])' "$USER_PID" <"$OUT")
-	ctl 0 provoke h0 qp-fatal "$qpn" || return 1
+	ctl 0 hold h0 "$CQN" && ctl 0 provoke h0 qp-fatal "$qpn" || return 1
+	# its receives are flushed, into a CQ that is held
+	wait_until doctor_sees_held || return 1
 	ctl 0 --json show h0 qps && json "[q['state'] for q in j if q['qpn'] == $qpn] == ['ERR']" || return 1
 	ctl 1 provoke h0 qp-fatal "$qpn" && says h0 "qp-fatal $qpn" "QP $qpn" || return 1
 	end_use
@@ -157,7 +161,7 @@ bad_provoke() {
 	ctl 4 provoke h0 qp-fatal 16777215 && says h0 "no QP 16777215" "show h0" || return 1
 	ctl 4 provoke h0 srq-err 16777215 && says h0 "no SRQ 16777215" || return 1
 	ctl 4 provoke h9 port-err && says h9 || return 1
-	ctl 6 provoke h0 wq-fatal 1 && says h0 wq-fatal || return 1
+	ctl 6 provoke h0 wq-fatal 1 && says wq-fatal "no work queues" || return 1
 	ctl 2 provoke h0 qp-nonsense 1 && says qp-nonsense qp-fatal || return 1
 	ctl 2 provoke h0 qp-fatal && says "QP" "show DEVICE qps" || return 1
 	ctl 2 provoke h0 qp-fatal one && says one || return 1
@@ -310,6 +314,18 @@ watch_ends() {
 	ctl 0 watch --seconds 0.1 && no_instance
 }
 
+# What herald does on purpose is told from what is broken.
+doctor_provoked() {
+	ctl 0 provoke h0 port-err && port_is DOWN || return 1
+	ctl 1 doctor && out_has '^finding device h0.*on purpose' && out_has 'remedy: heraldctl provoke h0 port-active' || return 1
+	ctl 0 provoke h0 port-active && port_is ACTIVE || return 1
+	add_netdev dum1 192.0.2.9/24
+	ctl 0 link add h1 dum1 && ctl 0 allow h1 on && ctl 0 provoke h1 device-fatal || return 1
+	ctl 1 doctor && out_has '^finding device h1: it had a fatal error' &&
+		out_has 'remedy: heraldctl link del h1; heraldctl link add h1 dum1' || return 1
+	ctl 0 link del h1 && ip link del dum1 && ctl 0 doctor
+}
+
 doctor() {
 	# what the guest has set up is well
 	ctl 0 doctor && out_has '^ok *kernel' && out_has '^ok *module' && out_has '^ok *provider' && out_has '^ok *device h0' &&
@@ -383,6 +399,7 @@ else
 	check watch_refused 20 watch_refused
 fi
 check doctor 30 doctor
+check doctor_provoked 30 doctor_provoked
 check unload_in_use 40 unload_in_use
 check unload 30 unload
 # the jobs that follow find it as it was

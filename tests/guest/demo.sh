@@ -87,7 +87,7 @@ both 20 wait_listen 18515 "ibv_rc_pingpong -d $DEVICE -g ${gid:-0} -e" "ibv_rc_p
 [ "$DEV_TYPE" != herald ] ||
 	expect "$(($(counter cq_events) - before)) completion events were raised" test "$(counter cq_events)" -gt "$before"
 
-step "Asynchronous events, provoked and caught: docs/examples/async_events.cc"
+step "Asynchronous events with their natural causes: docs/examples/async_events.cc"
 run 20 "async_events $DEVICE"
 
 step "RDMA CM finds the way by IP address: rping"

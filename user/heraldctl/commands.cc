@@ -284,7 +284,7 @@ Exit run_doctor(const Output &out)
 		if (!check.remedy.empty())
 			text += fmt::format("        remedy: {}\n", check.remedy);
 	}
-	text += findings ? fmt::format("{} findings\n", findings) : "all well\n";
+	text += findings ? fmt::format("{} finding{}\n", findings, findings > 1 ? "s" : "") : "all well\n";
 	print(out, json, text);
 	return all_well(checks) ? Exit::Ok : Exit::Failed;
 }

@@ -84,12 +84,12 @@ Failure explain_control(int error, const std::string &device, const std::string 
 					    "not for this type of {} (docs/faults.md)",
 					    device, command, object)};
 		if (command.starts_with("provoke"))
-			return {Exit::Failed,
-				fmt::format("{}: '{}' is refused: the state of {} rules it out (docs/events.md)",
-					    device, command, object)};
-		return {Exit::Failed,
-			fmt::format("{}: '{}' is refused: its number is out of range, or nothing is held there", device,
-				    command)};
+			return {Exit::Failed, fmt::format("{}: '{}' is refused: the state of the {} rules it out",
+							  device, command, object)};
+		return {Exit::Failed, fmt::format("{}: '{}' is refused: its number is out of range (event: 1 to 1000, "
+						  "release: to 1000000), "
+						  "or nothing is held there",
+						  device, command)};
 	default:
 		return {Exit::Failed, fmt::format("{}: '{}': {}", device, command, error_text(error))};
 	}

@@ -46,7 +46,7 @@ Check check_kernel()
 
 	if (!release_at_least(release, 6, 12))
 		return finding("kernel", fmt::format("{} is older than 6.12", release), "boot a kernel from 6.12 on");
-	if (!exists("/sys/class/infiniband_verbs"))
+	if (module_loaded() && !exists("/sys/class/infiniband_verbs"))
 		return finding("kernel", fmt::format("{}: the RDMA core's user access is not there", release),
 			       "modprobe ib_uverbs");
 	return ok("kernel", release);
@@ -139,22 +139,63 @@ Check check_provider()
 		       remedy);
 }
 
+/* The interface can carry traffic; then only a command keeps the port down. */
+bool has_carrier(const std::string &netdev)
+{
+	return read_word(fmt::format("/sys/class/net/{}/carrier", netdev)) == "1";
+}
+
+Check check_device(const Device &device)
+{
+	const std::string name = "device " + device.name;
+
+	if (read_word(fmt::format("{}/{}/fatal", kDebugfs, device.name)) == "1")
+		return finding(
+			name, "it had a fatal error (provoked), and makes nothing any more",
+			fmt::format("heraldctl link del {0}; heraldctl link add {0} {1}", device.name, device.netdev));
+	if (device.gids.empty())
+		return finding(name, fmt::format("no GID: {} has no address, or is down", device.netdev),
+			       fmt::format("ip link set {0} up; ip addr add ADDRESS dev {0}", device.netdev));
+	if (device.state == "ACTIVE")
+		return ok(name, fmt::format("{} on {}, {} GIDs", device.state, device.netdev, device.gids.size()));
+	if (has_carrier(device.netdev))
+		return finding(name, fmt::format("its port is {} on purpose: {} is up", device.state, device.netdev),
+			       fmt::format("heraldctl provoke {} port-active", device.name));
+	return finding(name, fmt::format("its port is {}", device.state),
+		       fmt::format("ip link set {} up", device.netdev));
+}
+
+/* What is held since somebody said so looks like a hang. */
+void check_held(const Device &device, std::vector<Check> &checks)
+{
+	if (geteuid() != 0)
+		return;
+	try {
+		const Table cqs = read_table(device.name, "cqs");
+		const auto column = [&](const char *wanted) {
+			return static_cast<size_t>(std::find(cqs.columns.begin(), cqs.columns.end(), wanted) -
+						   cqs.columns.begin());
+		};
+		const size_t cqn = column("cqn"), held = column("held");
+
+		for (const Strings &row : cqs.rows)
+			if (held < row.size() && cqn < row.size() && row[held] != "0" && row[held] != "-")
+				checks.push_back(note("device " + device.name,
+						      fmt::format("CQ {} holds back {} completions: heraldctl resume "
+								  "{} {}",
+								  row[cqn], row[held], device.name, row[cqn])));
+	} catch (const Failure &) {
+		return; /* check_debugfs() says why */
+	}
+}
+
 std::vector<Check> check_devices()
 {
 	std::vector<Check> checks;
 
 	for (const Device &device : find_devices()) {
-		const std::string name = "device " + device.name;
-		if (device.gids.empty())
-			checks.push_back(
-				finding(name, fmt::format("no GID: {} has no address, or is down", device.netdev),
-					fmt::format("ip link set {0} up; ip addr add ADDRESS dev {0}", device.netdev)));
-		else if (device.state != "ACTIVE")
-			checks.push_back(finding(name, fmt::format("its port is {}", device.state),
-						 fmt::format("ip link set {} up", device.netdev)));
-		else
-			checks.push_back(ok(name, fmt::format("{} on {}, {} GIDs", device.state, device.netdev,
-							      device.gids.size())));
+		checks.push_back(check_device(device));
+		check_held(device, checks);
 	}
 	if (checks.empty() && module_loaded())
 		checks.push_back(note("devices", "there are none: heraldctl link add NAME INTERFACE"));
@@ -248,7 +289,7 @@ Check check_permissions()
 
 	if (!exists(folder))
 		return module_loaded()
-			       ? finding("dev", folder + " is not there", "modprobe ib_uverbs rdma_ucm; start udev")
+			       ? finding("dev", folder + " is not there", "modprobe -a ib_uverbs rdma_ucm; start udev")
 			       : note("dev", folder + " is not there yet");
 	for (const std::string &name : list_folder(folder)) {
 		struct stat file{};

@@ -91,6 +91,8 @@ std::string provoke_command(const std::string &event, const std::optional<std::s
 		throw Failure(Exit::Usage,
 			      fmt::format("there is no event '{}': one of {}", event, join(event_names(), ", ")));
 	const std::string_view object = object_name(known->object);
+	if (known->object == Object::Wq)
+		throw Failure(Exit::Unsupported, fmt::format("{}: herald has no work queues", event));
 	if (takes_number(*known) && !number)
 		throw Failure(Exit::Usage,
 			      fmt::format("{} needs the number of the {}: heraldctl show DEVICE {}s lists them", event,
