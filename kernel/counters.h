@@ -16,7 +16,7 @@
 	X(cq_overruns)             /* CQs that died because they were full */ \
 	X(cq_dropped_cqes)         /* completions that found such a CQ */ \
 	X(cq_events_read)          /* got by ibv_get_cq_event */ \
-	X(cq_events_acked)         /* less than read: not acked yet, or acked late and many at once */ \
+	X(cq_events_acked)         /* less than read: some are not acked yet */ \
 	X(cq_held)                 /* completions held back on purpose */ \
 	X(cq_hold_failed)          /* ... that could not be, for want of memory */ \
 	X(async_events)			\
