@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Destroying an object waits for the acks of all its events that the application has got: whoever has one in hand will
- * touch the object. The kernel's answer to the destroy command says how many they are, and libibverbs waits. Once the
- * device is gone there is no answer; so they are counted here, too. (An event between the read of the file and our count
- * is not seen: then there is nothing to know of it.)
+ * touch the object. The kernel's answer to the destroy command says how many they are, and libibverbs waits. A destroy that
+ * meets the device's removal may get EIO instead of an answer; so they are counted here, too. (An event between the read
+ * of the file and our count is not seen: then there is nothing to know of it.)
  */
 #include "objects.h"
 

@@ -56,8 +56,8 @@ static bool single_threaded(struct ibv_context *context)
 }
 
 /*
- * Once the device is gone every command fails with EIO and the kernel has
- * destroyed all objects: what is left to destroy is ours.
+ * EIO: the device is going, and the kernel destroys all objects by itself: what
+ * is left to destroy is ours.
  */
 static int destroyed(int ret)
 {
