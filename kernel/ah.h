@@ -10,6 +10,12 @@
 struct herald_dev;
 struct herald_pd;
 
+static inline bool herald_gid_equal(const union ib_gid *a, const union ib_gid *b)
+{
+	return a->global.subnet_prefix == b->global.subnet_prefix &&
+	       a->global.interface_id == b->global.interface_id;
+}
+
 /**
  * struct herald_av - where a datagram or a connection goes
  * @dgid: the destination
@@ -53,6 +59,12 @@ struct herald_ah_object {
 static inline struct herald_ah *to_hah(struct ib_ah *ibah)
 {
 	return container_of(ibah, struct herald_ah_object, ib)->ah;
+}
+
+/* Is one of them the way back of the other? */
+static inline bool herald_av_mirrors(const struct herald_av *a, const struct herald_av *b)
+{
+	return herald_gid_equal(&a->dgid, &b->sgid) && herald_gid_equal(&a->sgid, &b->dgid);
 }
 
 /* Fill @av from a checked attribute (RoCE: must have a GRH and an sgid_attr); 0 or -EINVAL. */

@@ -4,6 +4,7 @@
  * in any context.
  */
 #include "device.h"
+#include "path_migration.h"
 
 static void herald_gid_set(struct herald_dev *dev, u32 index, const union ib_gid *gid)
 {
@@ -20,6 +21,7 @@ static void herald_gid_set(struct herald_dev *dev, u32 index, const union ib_gid
 		used--;
 	dev->gids_used = used;
 	write_sequnlock_irqrestore(&dev->gid_lock, flags);
+	herald_paths_changed();
 }
 
 int herald_add_gid(const struct ib_gid_attr *attr, void **context)

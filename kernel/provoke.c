@@ -15,6 +15,7 @@
 #include "cq_table.h"
 #include "device.h"
 #include "event.h"
+#include "path_migration.h"
 #include "provoke.h"
 #include "qp.h"
 #include "srq.h"
@@ -65,6 +66,14 @@ static int qp_event(struct herald_qp *qp, int event, struct herald_deferred *d)
 	}
 	spin_unlock_irqrestore(&qp->lock, flags);
 	return ret;
+}
+
+/* As on request, with what comes of it, if there is another path to go to; else the event alone. */
+static int qp_path_mig(struct herald_qp *qp, int event, struct herald_deferred *d)
+{
+	if (herald_mig_move(qp, HERALD_MIG_SET_MIGRATED, d) != HERALD_MIG_NONE)
+		return 0;
+	return qp_event(qp, event, d);
 }
 
 /* ---------------------------------------------------------------- SRQs -- */
@@ -142,7 +151,7 @@ static const struct row rows[] = {
 	QP("qp-access-err", QP_ACCESS_ERR, qp_error),
 	QP("comm-est", COMM_EST, qp_event),
 	QP("sq-drained", SQ_DRAINED, qp_drained),
-	QP("path-mig", PATH_MIG, qp_event),
+	QP("path-mig", PATH_MIG, qp_path_mig),
 	QP("path-mig-err", PATH_MIG_ERR, qp_event),
 	DEV("device-fatal", IB_EVENT_DEVICE_FATAL, device_fatal),
 	DEV("port-active", IB_EVENT_PORT_ACTIVE, port_active),

@@ -243,8 +243,11 @@ static void setup(struct herald_qp *qp, struct herald_dev *dev, const struct ib_
 	INIT_LIST_HEAD(&qp->mcast);
 
 	spin_lock_init(&qp->lock);
+	seqcount_spinlock_init(&qp->path_seq, &qp->lock);
 	qp->state = IB_QPS_RESET;
+	spin_lock_irq(&qp->lock);
 	herald_qp_clear_attr(qp);
+	spin_unlock_irq(&qp->lock);
 	herald_event_source_init(&qp->events, HERALD_OBJECT_QP, uctx);
 
 	herald_requester_init(qp);

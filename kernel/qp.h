@@ -7,11 +7,13 @@
 #include <linux/hrtimer.h>
 #include <linux/list.h>
 #include <linux/refcount.h>
+#include <linux/seqlock.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
 #include "ah.h"
+#include "device.h"
 #include "engine.h"
 #include "event.h"
 #include "qp_state.h"
@@ -58,6 +60,8 @@ struct herald_qp_ref {
  *
  * @lock: protects what stands under "state"; irq-safe; a leaf.  Attributes are
  * written before the state that makes engines look at them.
+ * @path_seq: a reader of @av, @alt_av, @has_alt and their P_Key indices (in @attr)
+ * that does not hold @lock reads until this has not changed; see path_migration.c
  * @sq: the requester: its fields belong to the owner of @sq.engine, but for
  * @sq.post_lock (kernel posters) and the timer
  * @resp: the responder: its fields belong to the owner of @resp.engine, but
@@ -92,7 +96,11 @@ struct herald_qp {
 	bool resetting;			/* a reset waits for the engines; state is RESET */
 	bool has_av;			/* av was set since the last reset */
 	struct ib_qp_attr attr;		/* as last modified; no address in it, see av */
+	seqcount_spinlock_t path_seq;
 	struct herald_av av;
+	struct herald_av alt_av;	/* the alternate path */
+	bool has_alt;			/* alt_av is valid */
+	u32 path_moves;			/* how often it has migrated */
 	u32 dest_qpn;
 	u32 qkey;
 	u32 mtu;			/* bytes */
@@ -119,6 +127,8 @@ struct herald_qp {
 		u8 verdict;			/* what the peer is to find: enum herald_outcome */
 		u32 pause_usec;			/* with HERALD_AGAIN, if it is longer than usual */
 		struct herald_late *late;	/* a datagram that the next one overtakes */
+		u32 path_moves;			/* qp->path_moves, when retry_left began */
+		int path_seen;			/* herald_paths_generation(), when the path was good */
 		struct herald_qp *wait_next;	/* on a responder's waiting list (referenced) */
 		atomic_t on_wait_list;
 	} sq;
@@ -140,6 +150,12 @@ struct herald_qp {
 static inline struct herald_qp *to_hqp(struct ib_qp *ibqp)
 {
 	return container_of(ibqp, struct herald_qp, ib);
+}
+
+/* Every entry of a P_Key table makes its port a full member of the partition. */
+static inline u16 herald_qp_partition(const struct herald_qp *qp)
+{
+	return herald_dev_pkey(qp->dev, READ_ONCE(qp->attr.pkey_index));
 }
 
 /* ------------------------------------------------------- references -- */
@@ -256,7 +272,7 @@ void herald_qp_responder_work(struct work_struct *work);	/* post.c, for resp.wor
  */
 void herald_qp_quiesce(struct herald_qp *qp, bool dying);
 
-/* All attributes and latches as after create.  Context: @qp->lock held, or nobody knows @qp yet. */
+/* All attributes and latches as after create.  Context: @qp->lock held. */
 void herald_qp_clear_attr(struct herald_qp *qp);
 
 /* ib_device_ops */

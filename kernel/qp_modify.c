@@ -8,11 +8,14 @@
  * qp->resetting keeps other modifies out.
  */
 #include <linux/wait_bit.h>
+#include <rdma/herald-abi.h>
+#include <rdma/ib_cache.h>
 #include <rdma/uverbs_ioctl.h>
 
 #include "cq.h"
 #include "device.h"
 #include "mr.h"
+#include "path_migration.h"
 #include "qp.h"
 #include "requester.h"
 #include "responder.h"
@@ -28,6 +31,8 @@ struct change {
 	struct ib_qp_attr *attr;
 	int mask;
 	struct herald_av av;	/* with IB_QP_AV */
+	struct herald_av alt_av;	/* with IB_QP_ALT_PATH */
+	const struct ib_gid_attr *alt_gid;	/* to be put; or NULL */
 	enum ib_qp_state from, to;
 };
 
@@ -45,8 +50,11 @@ static void set_state(struct herald_qp *qp, enum ib_qp_state state)
 
 void herald_qp_clear_attr(struct herald_qp *qp)
 {
+	herald_path_begin(qp);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	memset(&qp->av, 0, sizeof(qp->av));
+	qp->has_alt = false;
+	herald_path_end(qp);
 	qp->attr.path_mig_state = IB_MIG_MIGRATED;
 	qp->attr.port_num = qp->type == IB_QPT_GSI ? 1 : 0;
 	qp->has_av = false;
@@ -206,6 +214,16 @@ static bool mtu_is_ok(const struct herald_qp *qp, enum ib_mtu mtu)
 	return ib_mtu_enum_to_int(mtu) <= herald_dev_mtu(qp->dev);
 }
 
+static int check_alt_path(const struct herald_qp *qp, struct change *c)
+{
+	const struct ib_qp_attr *a = c->attr;
+
+	if (a->alt_port_num != 1 || rdma_ah_get_port_num(&a->alt_ah_attr) != 1 ||
+	    a->alt_timeout > MAX_5BIT || !herald_dev_pkey(qp->dev, a->alt_pkey_index))
+		return -EINVAL;
+	return herald_av_from_attr(&c->alt_av, &a->alt_ah_attr);
+}
+
 /* What is said about the peer and the path to it. */
 static int check_path(const struct herald_qp *qp, struct change *c)
 {
@@ -215,10 +233,7 @@ static int check_path(const struct herald_qp *qp, struct change *c)
 		return -EINVAL;
 	if ((c->mask & IB_QP_PATH_MTU) && !mtu_is_ok(qp, a->path_mtu))
 		return -EINVAL;
-	/* there is no second path to migrate to */
-	if (c->mask & IB_QP_ALT_PATH)
-		return -EOPNOTSUPP;
-	if ((c->mask & IB_QP_PATH_MIG_STATE) && a->path_mig_state != IB_MIG_MIGRATED)
+	if ((c->mask & IB_QP_ALT_PATH) && check_alt_path(qp, c))
 		return -EINVAL;
 	if (!(c->mask & IB_QP_AV))
 		return 0;
@@ -276,6 +291,11 @@ static int check_transition(const struct herald_qp *qp, struct change *c)
 	if (!ib_modify_qp_is_ok(c->from, c->to, qp->type, c->mask))
 		return -EINVAL;
 
+	if ((c->mask & IB_QP_PATH_MIG_STATE) &&
+	    !herald_mig_may_set(qp, c->attr->path_mig_state,
+				qp->has_alt || (c->mask & IB_QP_ALT_PATH)))
+		return -EINVAL;
+
 	/* what is still being sent must not change its destination on the way */
 	if (c->from == IB_QPS_SQD && (c->mask & IB_QP_AV) && !(qp->latch & HERALD_LATCH_DRAINED))
 		return -EBUSY;
@@ -288,10 +308,30 @@ static int check_transition(const struct herald_qp *qp, struct change *c)
 			qp->attr.field = c->attr->field;	\
 	} while (0)
 
+static void apply_paths(struct herald_qp *qp, const struct change *c)
+{
+	if (!(c->mask & (IB_QP_AV | IB_QP_ALT_PATH | IB_QP_PKEY_INDEX)))
+		return;
+	herald_path_begin(qp);
+	TAKE(IB_QP_PKEY_INDEX, pkey_index);
+	TAKE(IB_QP_ALT_PATH, alt_pkey_index);
+	TAKE(IB_QP_ALT_PATH, alt_port_num);
+	TAKE(IB_QP_ALT_PATH, alt_timeout);
+	if (c->mask & IB_QP_AV) {
+		qp->av = c->av;
+		qp->has_av = true;
+	}
+	if (c->mask & IB_QP_ALT_PATH) {
+		qp->alt_av = c->alt_av;
+		qp->has_alt = true;
+	}
+	herald_path_end(qp);
+}
+
 static void apply(struct herald_qp *qp, const struct change *c)
 {
 	lockdep_assert_held(&qp->lock);
-	TAKE(IB_QP_PKEY_INDEX, pkey_index);
+	apply_paths(qp, c);
 	TAKE(IB_QP_PORT, port_num);
 	TAKE(IB_QP_ACCESS_FLAGS, qp_access_flags);
 	TAKE(IB_QP_QKEY, qkey);
@@ -313,10 +353,6 @@ static void apply(struct herald_qp *qp, const struct change *c)
 		qp->mtu = ib_mtu_enum_to_int(qp->attr.path_mtu);
 	else if (is_datagram(qp) && c->to == IB_QPS_RTR)
 		qp->mtu = herald_dev_mtu(qp->dev);
-	if (c->mask & IB_QP_AV) {
-		qp->av = c->av;
-		qp->has_av = true;
-	}
 }
 
 #undef TAKE
@@ -401,6 +437,65 @@ static int lock_for_modify(struct herald_qp *qp, unsigned long *flags)
 	return 0;
 }
 
+/* The attributes are the core's copy of what a process asked for.  0 or -EINVAL. */
+static int fill_alt_path(struct herald_qp *qp, struct change *c,
+			 const struct herald_modify_qp_req *req)
+{
+	struct ib_qp_attr *attr = c->attr;
+	struct rdma_ah_attr *ah = &attr->alt_ah_attr;
+	const struct ib_gid_attr *gid;
+	union ib_gid dgid;
+
+	if (!req->is_global)
+		return -EINVAL;
+	gid = rdma_get_gid_attr(&qp->dev->ib, 1, req->sgid_index);
+	if (IS_ERR(gid))
+		return -EINVAL;
+	attr->alt_pkey_index = req->pkey_index;
+	attr->alt_port_num = req->port_num;
+	attr->alt_timeout = req->timeout;
+	memcpy(dgid.raw, req->dgid, sizeof(dgid.raw));
+	memset(ah, 0, sizeof(*ah));
+	ah->type = RDMA_AH_ATTR_TYPE_ROCE;
+	rdma_ah_set_port_num(ah, req->av_port_num);
+	rdma_ah_set_sl(ah, req->sl);
+	rdma_ah_set_grh(ah, &dgid, req->flow_label, req->sgid_index, req->hop_limit,
+			req->traffic_class);
+	rdma_ah_retrieve_grh(ah)->sgid_attr = gid;
+	c->alt_gid = gid;
+	c->mask |= IB_QP_ALT_PATH;
+	return 0;
+}
+
+/*
+ * The core refuses every alternate path on a RoCE port, because its own
+ * connection manager cannot ask for one there.  So a process's comes in the
+ * driver's part of the command, and joins the other attributes here; then
+ * put_alt_path() must follow.
+ */
+static int take_alt_path(struct herald_qp *qp, struct change *c, const struct ib_udata *udata)
+{
+	struct herald_modify_qp_req req;
+
+	if (!udata || udata->inlen < sizeof(req))
+		return herald_udata_zero(udata);
+	if (copy_from_user(&req, udata->inbuf, sizeof(req)))
+		return -EFAULT;
+	if (req.flags != HERALD_MODIFY_ALT_PATH)
+		return herald_udata_zero(udata);
+	if (udata->inlen != sizeof(req) || memchr_inv(req.reserved, 0, sizeof(req.reserved)))
+		return -EOPNOTSUPP;
+	return fill_alt_path(qp, c, &req);
+}
+
+static void put_alt_path(struct change *c)
+{
+	if (!c->alt_gid)
+		return;
+	rdma_put_gid_attr(c->alt_gid);
+	c->attr->alt_ah_attr.grh.sgid_attr = NULL;
+}
+
 /*
  * All changes but a reset may be made by a completion handler, or with bottom
  * halves off; a reset waits for the engines, and for handlers of events: those of
@@ -410,18 +505,22 @@ int herald_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, stru
 {
 	struct herald_qp *qp = to_hqp(ibqp);
 	struct change c = { .attr = attr, .mask = mask };
+	HERALD_DEFERRED(d);
 	unsigned long flags;
 	bool reset;
 	int ret;
 
-	ret = herald_fault_verb(&qp->dev->faults, HERALD_FAULT_MODIFY_QP) ?:
-	      herald_udata_zero(udata);
+	ret = herald_fault_verb(&qp->dev->faults, HERALD_FAULT_MODIFY_QP);
 	if (ret)
 		return ret;
 	reset = (mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RESET;
 	if (reset && !herald_may_run_here())
 		return -EBUSY;
+	ret = take_alt_path(qp, &c, udata);
+	if (ret)
+		return ret;
 	ret = check_attr(qp, &c);
+	put_alt_path(&c);
 	if (ret)
 		return ret;
 
@@ -432,11 +531,14 @@ int herald_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, stru
 	} else if (!ret) {
 		apply(qp, &c);
 		enter(qp, &c);
+		if (c.mask & IB_QP_PATH_MIG_STATE)
+			herald_mig_set(qp, attr->path_mig_state, &d);
 	}
 	spin_unlock_irqrestore(&qp->lock, flags);
 	if (ret)
 		return ret;
 
+	herald_deferred_run(&d);
 	if (reset)
 		finish_reset(qp);
 	else
@@ -450,9 +552,9 @@ int herald_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 		    struct ib_qp_init_attr *init)
 {
 	struct herald_qp *qp = to_hqp(ibqp);
-	struct herald_av av;
+	struct herald_av av, alt_av;
+	bool has_av, has_alt;
 	unsigned long flags;
-	bool has_av;
 
 	spin_lock_irqsave(&qp->lock, flags);
 	*attr = qp->attr;
@@ -460,12 +562,16 @@ int herald_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	attr->sq_draining = qp->state == IB_QPS_SQD && !(qp->latch & HERALD_LATCH_DRAINED);
 	has_av = qp->has_av;
 	av = qp->av;
+	has_alt = qp->has_alt;
+	alt_av = qp->alt_av;
 	spin_unlock_irqrestore(&qp->lock, flags);
 
 	attr->cur_qp_state = attr->qp_state;
 	attr->cap = qp->cap;
 	if (has_av)
 		herald_av_to_attr(qp->dev, &av, &attr->ah_attr);
+	if (has_alt)
+		herald_av_to_attr(qp->dev, &alt_av, &attr->alt_ah_attr);
 
 	*init = (struct ib_qp_init_attr){
 		.event_handler = ibqp->registered_event_handler,

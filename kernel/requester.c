@@ -16,6 +16,7 @@
 #include "late.h"
 #include "mr.h"
 #include "opcode.h"
+#include "path_migration.h"
 #include "qp.h"
 #include "requester.h"
 #include "responder.h"
@@ -94,10 +95,20 @@ static void complete_in_error(struct herald_qp *qp, int status, struct herald_de
 		herald_responder_release(qp, d);
 }
 
+/* Retries are counted for each path anew. */
+static void start_retries(struct herald_qp *qp)
+{
+	qp->sq.path_moves = READ_ONCE(qp->path_moves);
+	qp->sq.retry_left = qp->attr.retry_cnt;
+	qp->sq.rnr_left = qp->attr.rnr_retry;
+}
+
 static void retry_later(struct herald_qp *qp)
 {
-	u64 ns = herald_ack_timeout_ns(qp->attr.timeout);
+	u64 ns = herald_ack_timeout_ns(READ_ONCE(qp->attr.timeout));
 
+	if (unlikely(READ_ONCE(qp->path_moves) != qp->sq.path_moves))
+		start_retries(qp);
 	wait_for_timer(qp, HERALD_WAIT_ACK, ns ?: PATIENCE_NS);
 }
 
@@ -186,16 +197,29 @@ static enum herald_progress run_local(struct herald_qp *qp, const struct herald_
 	}
 }
 
+/* The last retry was lost: is there another path, or has somebody else found it already? */
+static bool has_new_path(struct herald_qp *qp, struct herald_deferred *d)
+{
+	if (READ_ONCE(qp->path_moves) == qp->sq.path_moves &&
+	    herald_mig_move(qp, HERALD_MIG_NO_ANSWER, d) != HERALD_MIG_DONE &&
+	    READ_ONCE(qp->path_moves) == qp->sq.path_moves)
+		return false;
+	start_retries(qp);
+	return true;
+}
+
 /* After a NAK, or a wait for an answer that did not come: is there a retry left? */
-static bool may_retry(struct herald_qp *qp)
+static bool may_retry(struct herald_qp *qp, struct herald_deferred *d)
 {
 	u8 kind = qp->sq.wait_kind;
 
 	if (kind != HERALD_WAIT_ACK && kind != HERALD_WAIT_NOTHING)
 		return true;
-	if (kind == HERALD_WAIT_ACK && !qp->attr.timeout)
+	if (kind == HERALD_WAIT_ACK && !READ_ONCE(qp->attr.timeout))
 		return true;
 	if (!qp->sq.retry_left) {
+		if (has_new_path(qp, d))
+			return true;
 		herald_count(qp->dev, HERALD_CTR_retries_exceeded);
 		return false;
 	}
@@ -215,7 +239,7 @@ static enum herald_progress step(struct herald_qp *qp, struct budget *budget,
 	bool connected = qp->type == IB_QPT_RC || qp->type == IB_QPT_UC;
 	u64 before = qp->sq.done;
 
-	if (!may_retry(qp))
+	if (!may_retry(qp, d))
 		out = HERALD_RETRY_EXCEEDED;
 	else if (herald_opcode(op->opcode)->kind == HERALD_KIND_LOCAL)
 		progress = run_local(qp, op, &out);

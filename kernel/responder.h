@@ -20,8 +20,8 @@ struct herald_deferred;
  * @payload: where the data comes from, or goes to (READ, atomics); open for
  *	this piece
  * @remote_addr, @rkey, @compare_add, @swap: as the operation has them
- * @src_qpn, @src_av: who sent it
- * @qkey, @pkey: datagrams; 0: the sender has no P_Key
+ * @src_qpn: who sent it
+ * @src_av, @qkey, @pkey: datagrams; 0: the sender has no P_Key
  * @grh: datagrams: the 40 bytes that precede the payload
  * @duplicate: it was done already
  * @verdict: what is to be found wrong with it, on purpose; HERALD_OK: nothing

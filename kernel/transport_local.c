@@ -20,6 +20,7 @@
 #include "mcast.h"
 #include "mr.h"
 #include "opcode.h"
+#include "path_migration.h"
 #include "qp.h"
 #include "responder.h"
 #include "timer.h"
@@ -81,7 +82,7 @@ static enum herald_fate fate_of(struct herald_qp *qp)
  */
 static bool delayed(struct herald_qp *qp)
 {
-	u64 timeout = qp->type == IB_QPT_RC ? herald_ack_timeout_ns(qp->attr.timeout) : 0;
+	u64 timeout = qp->type == IB_QPT_RC ? herald_ack_timeout_ns(READ_ONCE(qp->attr.timeout)) : 0;
 
 	if (timeout && (u64)qp->sq.pause_usec * NSEC_PER_USEC >= timeout) {
 		qp->sq.pause_usec = 0;
@@ -117,43 +118,67 @@ static bool stopped(struct herald_qp *qp, struct herald_qp *peer, enum herald_ou
 
 /* ---------------------------------------------------------- connected -- */
 
-/* Every entry of a P_Key table makes its port a full member of the partition. */
-static u16 partition(const struct herald_qp *qp)
-{
-	return herald_dev_pkey(qp->dev, READ_ONCE(qp->attr.pkey_index));
-}
-
 static bool same_partition(const struct herald_qp *qp, const struct herald_qp *peer)
 {
-	u16 pkey = partition(qp);
+	u16 pkey = herald_qp_partition(qp);
 
-	return pkey && pkey == partition(peer);
+	return pkey && pkey == herald_qp_partition(peer);
 }
 
-static bool same_gid(const union ib_gid *a, const union ib_gid *b)
+/* Does what @qp sends come to @peer, and over which of its paths?  See qp->path_seq. */
+static enum herald_arrival look(struct herald_qp *qp, struct herald_qp *peer, int *generation)
 {
-	return a->global.subnet_prefix == b->global.subnet_prefix &&
-	       a->global.interface_id == b->global.interface_id;
+	enum herald_arrival how;
+	unsigned int own, others;
+	bool primary;
+
+	if (peer->type != qp->type || READ_ONCE(peer->dest_qpn) != qp->qpn)
+		return HERALD_NOT_FOR_US;
+	do {
+		own = read_seqcount_begin(&qp->path_seq);
+		others = read_seqcount_begin(&peer->path_seq);
+		*generation = herald_paths_generation();
+		primary = herald_av_mirrors(&qp->av, &peer->av) && same_partition(qp, peer);
+		how = primary ? HERALD_ARRIVES : HERALD_NOT_FOR_US;
+		if (unlikely(READ_ONCE(qp->attr.path_mig_state) != IB_MIG_MIGRATED ||
+			     READ_ONCE(peer->attr.path_mig_state) != IB_MIG_MIGRATED))
+			how = herald_mig_arrival(qp, peer, primary);
+	} while (read_seqcount_retry(&peer->path_seq, others) ||
+		 read_seqcount_retry(&qp->path_seq, own));
+	return how;
 }
 
-/*
- * Is @peer the other end of our connection?  Its own source GID was checked
- * against its GID table when it was set, so equality of addresses is enough.
- */
-static bool connected(struct herald_qp *qp, struct herald_qp *peer)
+/* Are both ends of the path there?  The answer holds until something changes. */
+static bool path_is_there(struct herald_qp *qp, struct herald_qp *peer, int generation)
 {
-	return peer->type == qp->type && READ_ONCE(peer->dest_qpn) == qp->qpn &&
-	       same_gid(&peer->av.dgid, &qp->av.sgid) && same_gid(&peer->av.sgid, &qp->av.dgid) &&
-	       same_partition(qp, peer) && reachable(qp->dev, peer->dev);
+	struct herald_av av;
+	unsigned int seq;
+
+	if (likely(qp->sq.path_seen == generation))
+		return true;
+	do {
+		seq = read_seqcount_begin(&qp->path_seq);
+		av = qp->av;
+	} while (read_seqcount_retry(&qp->path_seq, seq));
+	if (!herald_dev_has_gid(qp->dev, &av.sgid) || !herald_dev_has_gid(peer->dev, &av.dgid))
+		return false;
+	qp->sq.path_seen = generation;
+	return true;
 }
 
-static struct herald_qp *find_peer(struct herald_qp *qp)
+/* The other end of our connection, if a message gets there. */
+static struct herald_qp *find_peer(struct herald_qp *qp, enum herald_arrival *how)
 {
 	struct herald_qp *peer = herald_qp_find(qp->dest_qpn);
+	int generation;
 
-	if (peer && !connected(qp, peer)) {
-		herald_qp_put(peer);
-		peer = NULL;
+	if (peer) {
+		*how = look(qp, peer, &generation);
+		if (*how == HERALD_NOT_FOR_US || !path_is_there(qp, peer, generation) ||
+		    !reachable(qp->dev, peer->dev)) {
+			herald_qp_put(peer);
+			peer = NULL;
+		}
 	}
 	if (!peer)
 		herald_count(qp->dev, HERALD_CTR_no_peer);
@@ -183,7 +208,6 @@ static void connected_request(struct herald_qp *qp, const struct herald_op *op,
 		.piece = next_piece(qp, op),
 		.payload = payload,
 		.src_qpn = qp->qpn,
-		.src_av = &qp->av,
 		.verdict = qp->sq.verdict,
 	};
 	switch (row->kind) {
@@ -247,6 +271,33 @@ static void bring_again(struct herald_qp *qp, struct herald_qp *peer, struct her
 	herald_cursor_close(&payload);
 }
 
+/* The message got there, and so perhaps did an answer: each end hears that the other is ready. */
+static void exchange_readiness(struct herald_qp *qp, struct herald_qp *peer, bool answered)
+{
+	herald_mig_peer_ready(peer);
+	if (answered && qp->type == IB_QPT_RC &&
+	    READ_ONCE(peer->attr.path_mig_state) != IB_MIG_MIGRATED)
+		herald_mig_peer_ready(qp);
+}
+
+/* The caller owns the peer's responder. */
+static enum herald_progress arrive(struct herald_qp *qp, struct herald_qp *peer,
+				   enum herald_arrival how, const struct herald_request *rq,
+				   enum herald_outcome *outcome, struct herald_deferred *d)
+{
+	enum herald_progress progress;
+
+	if (unlikely(how == HERALD_ARRIVES_MOVED) && !herald_mig_follow(peer, qp, d)) {
+		*outcome = HERALD_NO_ANSWER;
+		return HERALD_DONE;
+	}
+	progress = herald_responder_execute(peer, rq, outcome, d);
+	if (unlikely(how == HERALD_ARRIVES_ARMING))
+		exchange_readiness(qp, peer, progress != HERALD_DONE ||
+						     *outcome != HERALD_NO_ANSWER);
+	return progress;
+}
+
 /* The payload is open: have the peer's responder do the piece. */
 static enum herald_progress hand_over(struct herald_qp *qp, struct herald_op *op,
 				      struct herald_cursor *payload, enum herald_outcome *outcome,
@@ -254,9 +305,10 @@ static enum herald_progress hand_over(struct herald_qp *qp, struct herald_op *op
 {
 	struct herald_request rq __uninitialized;
 	enum herald_progress progress;
+	enum herald_arrival how;
 	struct herald_qp *peer;
 
-	peer = find_peer(qp);
+	peer = find_peer(qp, &how);
 	if (!peer) {
 		*outcome = HERALD_NO_ANSWER;
 		return HERALD_DONE;
@@ -270,7 +322,7 @@ static enum herald_progress hand_over(struct herald_qp *qp, struct herald_op *op
 		return HERALD_BUSY;
 	}
 	connected_request(qp, op, payload, &rq);
-	progress = herald_responder_execute(peer, &rq, outcome, d);
+	progress = arrive(qp, peer, how, &rq, outcome, d);
 	if (unlikely(qp->sq.fate == HERALD_FATE_DUPLICATE) && progress == HERALD_DONE &&
 	    *outcome == HERALD_OK)
 		bring_again(qp, peer, op, d);
@@ -365,7 +417,7 @@ static bool deliver(struct herald_qp *qp, struct herald_qp *peer, const struct h
 		herald_count(peer->dev, HERALD_CTR_ud_dropped_qkey);
 		return true;
 	}
-	if (!rq->pkey || (peer->type != IB_QPT_GSI && rq->pkey != partition(peer))) {
+	if (!rq->pkey || (peer->type != IB_QPT_GSI && rq->pkey != herald_qp_partition(peer))) {
 		herald_count(peer->dev, HERALD_CTR_ud_dropped_pkey);
 		return true;
 	}
@@ -508,7 +560,7 @@ static bool kept_back(struct herald_qp *qp, const struct herald_request *rq, u32
 static u16 datagram_pkey(const struct herald_qp *qp, const struct herald_op *op)
 {
 	return qp->type == IB_QPT_GSI ? herald_dev_pkey(qp->dev, op->u.ud.pkey_index) :
-					partition(qp);
+					herald_qp_partition(qp);
 }
 
 static enum herald_progress push_datagram(struct herald_qp *qp, struct herald_op *op,

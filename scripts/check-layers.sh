@@ -101,7 +101,7 @@ forbid '\<struct herald_ring\>|\<herald_ring_|\<herald_op_fetch\>|\<herald_recv_
 
 # --- 3. pure files -----------------------------------------------------------------------------------------------
 
-mapfile -t pure < <(files kernel/{qp_state,opcode,pkt,outcome,notify_table,timer}.c \
+mapfile -t pure < <(files kernel/{qp_state,opcode,pkt,outcome,notify_table,path_migration_table,timer}.c \
 	kernel/{qp_state,opcode,pkt,timer}.h)
 ALLOW='<(linux/types\.h|rdma/ib_verbs\.h|rdma/herald-abi\.h)>' \
 	forbid '#[[:space:]]*include[[:space:]]*<' 'a pure file includes types and verbs only' "${pure[@]}"

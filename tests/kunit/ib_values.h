@@ -20,6 +20,9 @@
 	X(IB_QPT_RC, 2)				\
 	X(IB_QPT_UC, 3)				\
 	X(IB_QPT_UD, 4)				\
+	X(IB_MIG_MIGRATED, 0)			\
+	X(IB_MIG_REARM, 1)			\
+	X(IB_MIG_ARMED, 2)			\
 	X(IB_WC_SUCCESS, 0)			\
 	X(IB_WC_LOC_LEN_ERR, 1)			\
 	X(IB_WC_LOC_QP_OP_ERR, 2)		\

@@ -28,6 +28,8 @@
 	struct {}
 #define _STRUCT_herald_create_qp_resp                                                                                  \
 	struct {}
+#define _STRUCT_herald_modify_qp_req                                                                                   \
+	struct {}
 #define _STRUCT_herald_create_srq_req                                                                                  \
 	struct {}
 #define _STRUCT_herald_create_srq_resp                                                                                 \
@@ -39,6 +41,7 @@ DECLARE_DRV_CMD(herald_cmd_get_context, IB_USER_VERBS_CMD_GET_CONTEXT, empty, he
 DECLARE_DRV_CMD(herald_cmd_create_cq, IB_USER_VERBS_EX_CMD_CREATE_CQ, herald_create_cq_req, herald_create_cq_resp);
 DECLARE_DRV_CMD(herald_cmd_resize_cq, IB_USER_VERBS_CMD_RESIZE_CQ, empty, herald_resize_cq_resp);
 DECLARE_DRV_CMD(herald_cmd_create_qp, IB_USER_VERBS_CMD_CREATE_QP, herald_create_qp_req, herald_create_qp_resp);
+DECLARE_DRV_CMD(herald_cmd_modify_qp, IB_USER_VERBS_EX_CMD_MODIFY_QP, herald_modify_qp_req, empty);
 DECLARE_DRV_CMD(herald_cmd_create_srq, IB_USER_VERBS_CMD_CREATE_SRQ, herald_create_srq_req, herald_create_srq_resp);
 DECLARE_DRV_CMD(herald_cmd_create_ah, IB_USER_VERBS_CMD_CREATE_AH, empty, herald_create_ah_resp);
 
@@ -448,15 +451,47 @@ static int query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struc
 	return ret;
 }
 
+/* The core refuses alternate paths on RoCE ports: this one goes past it. */
+static int modify_qp_with_alt_path(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	const struct ibv_ah_attr *ah = &attr->alt_ah_attr;
+	struct herald_cmd_modify_qp cmd = {};
+	struct herald_cmd_modify_qp_resp resp = {};
+	struct herald_modify_qp_req *req = &cmd.drv_payload;
+
+	req->flags = HERALD_MODIFY_ALT_PATH;
+	req->pkey_index = attr->alt_pkey_index;
+	req->port_num = attr->alt_port_num;
+	req->timeout = attr->alt_timeout;
+	req->av_port_num = ah->port_num;
+	req->is_global = ah->is_global;
+	req->flow_label = ah->grh.flow_label;
+	req->sgid_index = ah->grh.sgid_index;
+	req->hop_limit = ah->grh.hop_limit;
+	req->traffic_class = ah->grh.traffic_class;
+	req->sl = ah->sl;
+	memcpy(req->dgid, ah->grh.dgid.raw, sizeof(req->dgid));
+	return ibv_cmd_modify_qp_ex(qp, attr, mask & ~IBV_QP_ALT_PATH, &cmd.ibv_cmd, sizeof(cmd), &resp.ibv_resp,
+				    sizeof(resp));
+}
+
+static int modify_qp_attr(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct ibv_modify_qp cmd = {};
+
+	if (mask & IBV_QP_ALT_PATH)
+		return modify_qp_with_alt_path(qp, attr, mask);
+	return ibv_cmd_modify_qp(qp, attr, mask, &cmd, sizeof(cmd));
+}
+
 static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	bool reset = (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET;
-	struct ibv_modify_qp cmd = {};
 	int ret;
 
 	if (reset)
 		herald_qp_reset_begin(qp);
-	ret = ibv_cmd_modify_qp(qp, attr, mask, &cmd, sizeof(cmd));
+	ret = modify_qp_attr(qp, attr, mask);
 	if (reset)
 		herald_qp_reset_end(qp, !ret);
 	else if (!ret && (mask & IBV_QP_STATE))

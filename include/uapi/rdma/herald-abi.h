@@ -331,6 +331,28 @@ struct herald_create_qp_resp {
 	struct herald_ring_info rq;	/* all zero with an SRQ */
 };
 
+/*
+ * MODIFY_QP (the extended command): IBV_QP_ALT_PATH, which must not be in the
+ * command's own attr_mask on a RoCE port.  Either all zeros, or of this length.
+ */
+struct herald_modify_qp_req {
+	__u32 flags;		/* HERALD_MODIFY_ALT_PATH */
+	__u32 flow_label;	/* this and what follows: alt_ah_attr, alt_... */
+	__u8  dgid[16];
+	__u16 pkey_index;
+	__u8  port_num;
+	__u8  timeout;
+	__u8  av_port_num;	/* alt_ah_attr.port_num */
+	__u8  is_global;
+	__u8  sgid_index;
+	__u8  hop_limit;
+	__u8  traffic_class;
+	__u8  sl;
+	__u8  reserved[6];
+};
+
+#define HERALD_MODIFY_ALT_PATH	(1u << 0)
+
 struct herald_create_srq_req {
 	__u64 reserved;
 };

@@ -12,6 +12,7 @@ extern "C" {
 #include "../../../kernel/completion.h"
 #include "../../../kernel/notify.h"
 #include "../../../kernel/opcode.h"
+#include "../../../kernel/path_migration.h"
 #include "../../../kernel/qp_state.h"
 #include "../../../kernel/timer.h"
 }

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Automatic path migration: a QP's move to its alternate path.
+ *
+ * A path is an address vector, a P_Key index and a timeout.  It may change while
+ * the QP's own requester and its peers' look at it, who do not take its lock:
+ * qp->path_seq tells them that what they read was not all of one path.  No two
+ * QPs' locks are held at once: a migration that spreads to the other end does so
+ * by the next message, as it would on a wire.
+ */
+#include "counters.h"
+#include "device.h"
+#include "event.h"
+#include "path_migration.h"
+#include "qp.h"
+
+/* -------------------------------------------------------------- paths -- */
+
+static atomic_t generation = ATOMIC_INIT(1);
+
+int herald_paths_generation(void)
+{
+	/* what is looked at afterwards is no older: pairs with herald_paths_changed() */
+	return atomic_read_acquire(&generation);
+}
+
+void herald_paths_changed(void)
+{
+	/* a full barrier: the change is visible before the number is */
+	if (!atomic_inc_return(&generation))
+		atomic_inc(&generation);
+}
+
+void herald_path_begin(struct herald_qp *qp)
+{
+	lockdep_assert_held(&qp->lock);
+	write_seqcount_begin(&qp->path_seq);
+	/* inside, so that nobody sees the new path with the old number */
+	herald_paths_changed();
+}
+
+void herald_path_end(struct herald_qp *qp)
+{
+	write_seqcount_end(&qp->path_seq);
+}
+
+static u16 alt_partition(const struct herald_qp *qp)
+{
+	return herald_dev_pkey(qp->dev, READ_ONCE(qp->attr.alt_pkey_index));
+}
+
+/* The path of a QP, as a message has it that was sent over it. */
+static void read_path(struct herald_qp *qp, struct herald_av *av, u16 *pkey)
+{
+	unsigned int seq;
+
+	do {
+		seq = read_seqcount_begin(&qp->path_seq);
+		*av = qp->av;
+		*pkey = herald_qp_partition(qp);
+	} while (read_seqcount_retry(&qp->path_seq, seq));
+}
+
+/* As far as this end can tell. */
+static bool alt_is_usable(const struct herald_qp *qp)
+{
+	return herald_dev_port_up(qp->dev) && alt_partition(qp) &&
+	       herald_dev_has_gid(qp->dev, &qp->alt_av.sgid);
+}
+
+/* ------------------------------------------------------------- arming -- */
+
+enum herald_arrival herald_mig_arrival(const struct herald_qp *qp, const struct herald_qp *peer,
+				       bool primary)
+{
+	int mine = READ_ONCE(qp->attr.path_mig_state);
+	int theirs = READ_ONCE(peer->attr.path_mig_state);
+
+	/* the same addresses may serve both paths of @peer: then the partition tells */
+	if (theirs == IB_MIG_ARMED && mine == IB_MIG_MIGRATED &&
+	    herald_av_mirrors(&qp->av, &peer->alt_av) &&
+	    (!primary || herald_qp_partition(qp) == alt_partition(peer)))
+		return HERALD_ARRIVES_MOVED;
+	if (!primary)
+		return HERALD_NOT_FOR_US;
+	/* MigReq is 1 in the state MIGRATED */
+	if (mine != IB_MIG_MIGRATED && (mine == IB_MIG_REARM || theirs == IB_MIG_REARM))
+		return HERALD_ARRIVES_ARMING;
+	return HERALD_ARRIVES;
+}
+
+static bool is_alive(const struct herald_qp *qp)
+{
+	lockdep_assert_held(&qp->lock);
+	return !qp->dying && !qp->resetting &&
+	       (herald_qp_activity(qp->state) & HERALD_MAY_RECEIVE);
+}
+
+void herald_mig_peer_ready(struct herald_qp *qp)
+{
+	unsigned long flags;
+	int state;
+
+	if (READ_ONCE(qp->attr.path_mig_state) != IB_MIG_REARM)
+		return;
+	spin_lock_irqsave(&qp->lock, flags);
+	state = qp->attr.path_mig_state;
+	if (is_alive(qp))
+		WRITE_ONCE(qp->attr.path_mig_state,
+			   herald_mig_table(state, HERALD_MIG_PEER_READY)->next);
+	spin_unlock_irqrestore(&qp->lock, flags);
+}
+
+/* ---------------------------------------------------------- migrating -- */
+
+/* What was the alternate path is the path from now on, and the old one is forgotten. */
+static void take_alt(struct herald_qp *qp)
+{
+	herald_path_begin(qp);
+	qp->av = qp->alt_av;
+	WRITE_ONCE(qp->attr.pkey_index, qp->attr.alt_pkey_index);
+	WRITE_ONCE(qp->attr.timeout, qp->attr.alt_timeout);
+	WRITE_ONCE(qp->path_moves, qp->path_moves + 1);
+	qp->has_alt = false;
+	herald_path_end(qp);
+	qp->attr.alt_pkey_index = 0;
+	qp->attr.alt_timeout = 0;
+	qp->attr.alt_port_num = 0;
+}
+
+/* @pkey: the partition of the message that asks for it, or 0. */
+static enum herald_mig_result move(struct herald_qp *qp, enum herald_mig_input why, u16 pkey,
+				   struct herald_deferred *d)
+{
+	const struct herald_mig_step *step = herald_mig_table(qp->attr.path_mig_state, why);
+
+	if (step->verdict != HERALD_MIG_MOVE || !is_alive(qp))
+		return HERALD_MIG_NONE;
+	WRITE_ONCE(qp->attr.path_mig_state, step->next);
+	if (!alt_is_usable(qp) || (pkey && pkey != alt_partition(qp))) {
+		herald_count(qp->dev, HERALD_CTR_path_migration_errors);
+		herald_event_qp(qp, IB_EVENT_PATH_MIG_ERR, d);
+		return HERALD_MIG_FAILED;
+	}
+	take_alt(qp);
+	herald_count(qp->dev, HERALD_CTR_path_migrations);
+	herald_event_qp(qp, IB_EVENT_PATH_MIG, d);
+	return HERALD_MIG_DONE;
+}
+
+enum herald_mig_result herald_mig_move(struct herald_qp *qp, enum herald_mig_input why,
+				       struct herald_deferred *d)
+{
+	enum herald_mig_result result;
+	unsigned long flags;
+
+	spin_lock_irqsave(&qp->lock, flags);
+	result = move(qp, why, 0, d);
+	spin_unlock_irqrestore(&qp->lock, flags);
+	return result;
+}
+
+bool herald_mig_follow(struct herald_qp *qp, struct herald_qp *peer, struct herald_deferred *d)
+{
+	unsigned long flags;
+	struct herald_av av;
+	bool arrives;
+	u16 pkey;
+
+	read_path(peer, &av, &pkey);
+	if (!pkey)
+		return false;
+	spin_lock_irqsave(&qp->lock, flags);
+	/* another path may have been loaded since it was seen */
+	if (herald_av_mirrors(&av, &qp->alt_av))
+		move(qp, HERALD_MIG_PEER_MOVED, pkey, d);
+	/* this end may have moved by itself meanwhile */
+	arrives = herald_av_mirrors(&av, &qp->av) && pkey == herald_qp_partition(qp);
+	spin_unlock_irqrestore(&qp->lock, flags);
+	return arrives;
+}
+
+/* -------------------------------------------------------------- modify -- */
+
+static enum herald_mig_input set_input(int state)
+{
+	if (state == IB_MIG_REARM)
+		return HERALD_MIG_SET_REARM;
+	return state == IB_MIG_ARMED ? HERALD_MIG_SET_ARMED : HERALD_MIG_SET_MIGRATED;
+}
+
+bool herald_mig_may_set(const struct herald_qp *qp, int state, bool has_alt)
+{
+	const struct herald_mig_step *step;
+
+	lockdep_assert_held(&qp->lock);
+	if (state < IB_MIG_MIGRATED || state > IB_MIG_ARMED)
+		return false;
+	step = herald_mig_table(qp->attr.path_mig_state, set_input(state));
+	if (step->verdict == HERALD_MIG_NEED_ALT)
+		return has_alt;
+	return step->verdict != HERALD_MIG_REFUSE;
+}
+
+void herald_mig_set(struct herald_qp *qp, int state, struct herald_deferred *d)
+{
+	enum herald_mig_input input = set_input(state);
+	const struct herald_mig_step *step = herald_mig_table(qp->attr.path_mig_state, input);
+
+	if (step->verdict == HERALD_MIG_MOVE)
+		move(qp, input, 0, d);
+	else
+		WRITE_ONCE(qp->attr.path_mig_state, step->next);
+}
