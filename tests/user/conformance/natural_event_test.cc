@@ -4,9 +4,11 @@
  * the right element, after the completion that explains it, with the state that it leaves. Details are in
  * async_event_test.cc, cq_test.cc and srq_test.cc.
  */
+#include "migration.h"
 #include "process.h"
 
 #include <algorithm>
+#include <fstream>
 
 using namespace conformance;
 
@@ -50,6 +52,7 @@ struct Scene {
 	Srq srq;
 	Cq cq;
 	Region mem;
+	std::optional<Address> address; /* of the device's interface */
 	Pair p;
 };
 
@@ -57,6 +60,7 @@ struct Cause {
 	const char *name;
 	bool with_srq;
 	ibv_event_type type;
+	const char *text; /* ibv_event_type_str() */
 	/* makes it happen; returns the element */
 	const void *(*make)(const Device &dev, Scene &s);
 	/* the first CQE of the end that the event is about, which must be there when the event is; -1: there is none */
@@ -145,18 +149,58 @@ const void *corrupt_srq(const Device &, Scene &s)
 	return s.srq.get();
 }
 
+/* The alternate path of b is from this GID; both are armed. */
+void load_and_arm(const Device &dev, Scene &s, int sgid_index)
+{
+	modify(s.p.a, rearm_attr(alt_attr(dev, dev.gid_index(), sgid_index)));
+	modify(s.p.b, rearm_attr(alt_attr(dev, sgid_index, dev.gid_index())));
+	Send(IBV_WR_RDMA_WRITE, 1).from(s.p.b.mem, 0, 8).to(s.p.a.mem).post(s.p.b);
+	expect_ok(s.p.b.scq, 1);
+	expect_mig_state(s.p.b, IBV_MIG_ARMED);
+}
+
+const void *asked_to_migrate(const Device &dev, Scene &s)
+{
+	load_and_arm(dev, s, dev.gid_index());
+	modify(s.p.b, mig_attr(IBV_MIG_MIGRATED));
+	return s.p.b.qp.get();
+}
+
+/* The alternate path's address has gone when it is asked to migrate. */
+const void *asked_in_vain(const Device &dev, Scene &s)
+{
+	std::ifstream parent("/sys/class/infiniband/" + dev.name + "/parent");
+	std::string netdev;
+
+	require(static_cast<bool>(std::getline(parent, netdev)), "the device does not say what it is on");
+	s.address.emplace(netdev, "10.77.1.1");
+	load_and_arm(dev, s, s.address->index(dev));
+	s.address->remove(dev);
+	while (auto got = next_async(dev, quiet()))
+		EXPECT_EQ(got->type, IBV_EVENT_GID_CHANGE);
+	modify(s.p.b, mig_attr(IBV_MIG_MIGRATED));
+	return s.p.b.qp.get();
+}
+
 const Cause kCauses[] = {
-	{"bad rkey", false, IBV_EVENT_QP_ACCESS_ERR, bad_rkey, -1, IBV_QPS_ERR, 0},
-	{"no such operation", false, IBV_EVENT_QP_REQ_ERR, no_such_operation, -1, IBV_QPS_ERR, 0},
-	{"first packet in RTR", false, IBV_EVENT_COMM_EST, first_packet_in_rtr, -1, IBV_QPS_RTR, 0},
-	{"drained", false, IBV_EVENT_SQ_DRAINED, drained, IBV_WC_SUCCESS, IBV_QPS_SQD, 0},
-	/* and QP_FATAL on a */
-	{"overrun", false, IBV_EVENT_CQ_ERR, overrun, -1, IBV_QPS_RTS, 1},
-	{"message too long for an SRQ's WR", true, IBV_EVENT_QP_LAST_WQE_REACHED, too_long, IBV_WC_LOC_LEN_ERR,
+	{"bad rkey", false, IBV_EVENT_QP_ACCESS_ERR, "local access violation work queue error", bad_rkey, -1,
 	 IBV_QPS_ERR, 0},
+	{"no such operation", false, IBV_EVENT_QP_REQ_ERR, "invalid request local work queue error", no_such_operation,
+	 -1, IBV_QPS_ERR, 0},
+	{"first packet in RTR", false, IBV_EVENT_COMM_EST, "communication established", first_packet_in_rtr, -1,
+	 IBV_QPS_RTR, 0},
+	{"drained", false, IBV_EVENT_SQ_DRAINED, "send queue drained", drained, IBV_WC_SUCCESS, IBV_QPS_SQD, 0},
+	/* and QP_FATAL on a */
+	{"overrun", false, IBV_EVENT_CQ_ERR, "CQ error", overrun, -1, IBV_QPS_RTS, 1},
+	{"message too long for an SRQ's WR", true, IBV_EVENT_QP_LAST_WQE_REACHED, "last WQE reached", too_long,
+	 IBV_WC_LOC_LEN_ERR, IBV_QPS_ERR, 0},
 	/* and QP_FATAL and LAST_WQE_REACHED on b, which wanted to receive; in any order: they are of different objects */
-	{"corrupt SRQ", true, IBV_EVENT_SRQ_ERR, corrupt_srq, -1, IBV_QPS_ERR, 2},
-	{"below the limit", true, IBV_EVENT_SRQ_LIMIT_REACHED, below_the_limit, -1, IBV_QPS_RTS, 0},
+	{"corrupt SRQ", true, IBV_EVENT_SRQ_ERR, "SRQ catastrophic error", corrupt_srq, -1, IBV_QPS_ERR, 2},
+	{"below the limit", true, IBV_EVENT_SRQ_LIMIT_REACHED, "SRQ limit reached", below_the_limit, -1, IBV_QPS_RTS,
+	 0},
+	{"asked to migrate", false, IBV_EVENT_PATH_MIG, "path migrated", asked_to_migrate, -1, IBV_QPS_RTS, 0},
+	{"asked to migrate in vain", false, IBV_EVENT_PATH_MIG_ERR, "path migration request error", asked_in_vain, -1,
+	 IBV_QPS_RTS, 0},
 };
 
 } // namespace
@@ -169,6 +213,7 @@ TEST_F(NaturalEvent, Cases54_EachOnce)
 		SCOPED_TRACE(cause.name);
 		Scene s(dev, pd, cause.with_srq);
 		const void *element = cause.make(dev, s);
+		EXPECT_STREQ(ibv_event_type_str(cause.type), cause.text);
 
 		int others = 0, wanted = 0;
 		while (!wanted || others < cause.others) {

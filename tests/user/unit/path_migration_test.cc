@@ -60,8 +60,9 @@ TEST(PathMigration, ARefusalChangesNothing)
 		for (auto input : kAsked) {
 			auto step = herald_mig_table(state, input);
 
-			if (step->verdict == HERALD_MIG_REFUSE)
+			if (step->verdict == HERALD_MIG_REFUSE) {
 				EXPECT_EQ(step->next, state) << input;
+			}
 		}
 }
 
