@@ -58,7 +58,7 @@ void herald_path_end(struct herald_qp *qp);
 enum herald_arrival {
 	HERALD_NOT_FOR_US,	/* it did not come from the other end, or not over our path */
 	HERALD_ARRIVES,
-	HERALD_ARRIVES_ARMING,	/* ... and says that its sender is ready to migrate; one is not armed yet */
+	HERALD_ARRIVES_ARMING,	/* ... from one who is ready to migrate; somebody is not armed yet */
 	HERALD_ARRIVES_MOVED,	/* it came over the alternate path: its sender has migrated */
 };
 
@@ -74,7 +74,7 @@ enum herald_arrival {
 enum herald_arrival herald_mig_arrival(const struct herald_qp *qp, const struct herald_qp *peer,
 				       bool primary);
 
-/* The other end is ready to migrate, as this one may be: then it is armed.  Context: no lock held. */
+/* The other end is ready to migrate: if this one is, it is armed now.  Context: no lock held. */
 void herald_mig_peer_ready(struct herald_qp *qp);
 
 /* --------------------------------------------------------- migration -- */
@@ -82,7 +82,7 @@ void herald_mig_peer_ready(struct herald_qp *qp);
 enum herald_mig_result {
 	HERALD_MIG_NONE,	/* not armed: nothing happened */
 	HERALD_MIG_DONE,	/* PATH_MIG: the alternate path is the path now */
-	HERALD_MIG_FAILED,	/* PATH_MIG_ERR: the alternate path cannot be used; the path is the old one */
+	HERALD_MIG_FAILED,	/* PATH_MIG_ERR: the alternate path cannot be used, nor is it */
 };
 
 /**

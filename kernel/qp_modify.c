@@ -505,7 +505,7 @@ int herald_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, stru
 {
 	struct herald_qp *qp = to_hqp(ibqp);
 	struct change c = { .attr = attr, .mask = mask };
-	HERALD_DEFERRED(d);
+	struct herald_deferred d = {};
 	unsigned long flags;
 	bool reset;
 	int ret;

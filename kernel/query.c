@@ -67,7 +67,8 @@ int herald_query_device(struct ib_device *ibdev, struct ib_device_attr *attr,
 	attr->vendor_id = HERALD_VENDOR_ID;
 	attr->vendor_part_id = HERALD_VENDOR_PART_ID;
 	attr->hw_ver = HERALD_HW_VER;
-	attr->device_cap_flags = IB_DEVICE_AUTO_PATH_MIG | IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_BAD_QKEY_CNTR |
+	attr->device_cap_flags = IB_DEVICE_AUTO_PATH_MIG |
+		IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_BAD_QKEY_CNTR |
 		IB_DEVICE_UD_AV_PORT_ENFORCE | IB_DEVICE_CURR_QP_STATE_MOD |
 		IB_DEVICE_PORT_ACTIVE_EVENT | IB_DEVICE_SYS_IMAGE_GUID |
 		IB_DEVICE_RC_RNR_NAK_GEN | IB_DEVICE_MEM_MGT_EXTENSIONS |

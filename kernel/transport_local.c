@@ -293,8 +293,8 @@ static enum herald_progress arrive(struct herald_qp *qp, struct herald_qp *peer,
 	}
 	progress = herald_responder_execute(peer, rq, outcome, d);
 	if (unlikely(how == HERALD_ARRIVES_ARMING))
-		exchange_readiness(qp, peer, progress != HERALD_DONE ||
-						     *outcome != HERALD_NO_ANSWER);
+		exchange_readiness(qp, peer,
+				   progress != HERALD_DONE || *outcome != HERALD_NO_ANSWER);
 	return progress;
 }
 
