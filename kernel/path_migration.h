@@ -58,7 +58,7 @@ void herald_path_end(struct herald_qp *qp);
 enum herald_arrival {
 	HERALD_NOT_FOR_US,	/* it did not come from the other end, or not over our path */
 	HERALD_ARRIVES,
-	HERALD_ARRIVES_ARMING,	/* ... from one who is ready to migrate; somebody is not armed yet */
+	HERALD_ARRIVES_ARMING,	/* ... from one who is ready to migrate; one is not armed yet */
 	HERALD_ARRIVES_MOVED,	/* it came over the alternate path: its sender has migrated */
 };
 
