@@ -18,7 +18,7 @@
 
 static atomic_t generation = ATOMIC_INIT(1);
 
-int herald_paths_generation(void)
+static int paths_generation(void)
 {
 	/* what is looked at afterwards is no older: pairs with herald_paths_changed() */
 	return atomic_read_acquire(&generation);
@@ -61,17 +61,24 @@ static void read_path(struct herald_qp *qp, struct herald_av *av, u16 *pkey)
 	} while (read_seqcount_retry(&qp->path_seq, seq));
 }
 
-/* As far as this end can tell. */
-static bool alt_is_usable(const struct herald_qp *qp)
+/* Are both ends of the path there?  The answer holds until something changes. */
+static bool path_is_there(struct herald_qp *qp, struct herald_qp *peer, int seen)
 {
-	return herald_dev_port_up(qp->dev) && alt_partition(qp) &&
-	       herald_dev_has_gid(qp->dev, &qp->alt_av.sgid);
+	struct herald_av av;
+	u16 pkey;
+
+	if (likely(qp->sq.path_seen == seen))
+		return true;
+	read_path(qp, &av, &pkey);
+	if (!herald_dev_has_gid(qp->dev, &av.sgid) || !herald_dev_has_gid(peer->dev, &av.dgid))
+		return false;
+	qp->sq.path_seen = seen;
+	return true;
 }
 
-/* ------------------------------------------------------------- arming -- */
-
-enum herald_arrival herald_mig_arrival(const struct herald_qp *qp, const struct herald_qp *peer,
-				       bool primary)
+/* If one of the two is not in the state MIGRATED.  @primary: it comes over @peer's path. */
+static enum herald_arrival look_twice(const struct herald_qp *qp, const struct herald_qp *peer,
+				      bool primary)
 {
 	int mine = READ_ONCE(qp->attr.path_mig_state);
 	int theirs = READ_ONCE(peer->attr.path_mig_state);
@@ -88,6 +95,40 @@ enum herald_arrival herald_mig_arrival(const struct herald_qp *qp, const struct 
 		return HERALD_ARRIVES_ARMING;
 	return HERALD_ARRIVES;
 }
+
+static enum herald_arrival look(const struct herald_qp *qp, const struct herald_qp *peer)
+{
+	u16 pkey = herald_qp_partition(qp);
+	bool primary = herald_av_mirrors(&qp->av, &peer->av) && pkey &&
+		       pkey == herald_qp_partition(peer);
+
+	if (unlikely(READ_ONCE(qp->attr.path_mig_state) != IB_MIG_MIGRATED ||
+		     READ_ONCE(peer->attr.path_mig_state) != IB_MIG_MIGRATED))
+		return look_twice(qp, peer, primary);
+	return primary ? HERALD_ARRIVES : HERALD_NOT_FOR_US;
+}
+
+enum herald_arrival herald_path_arrival(struct herald_qp *qp, struct herald_qp *peer)
+{
+	enum herald_arrival how;
+	unsigned int own, others;
+	int seen;
+
+	if (peer->type != qp->type || READ_ONCE(peer->dest_qpn) != qp->qpn)
+		return HERALD_NOT_FOR_US;
+	do {
+		own = read_seqcount_begin(&qp->path_seq);
+		others = read_seqcount_begin(&peer->path_seq);
+		seen = paths_generation();
+		how = look(qp, peer);
+	} while (read_seqcount_retry(&peer->path_seq, others) ||
+		 read_seqcount_retry(&qp->path_seq, own));
+	if (how != HERALD_NOT_FOR_US && !path_is_there(qp, peer, seen))
+		return HERALD_NOT_FOR_US;
+	return how;
+}
+
+/* ------------------------------------------------------------- arming -- */
 
 static bool is_alive(const struct herald_qp *qp)
 {
@@ -112,6 +153,13 @@ void herald_mig_peer_ready(struct herald_qp *qp)
 }
 
 /* ---------------------------------------------------------- migrating -- */
+
+/* As far as this end can tell. */
+static bool alt_is_usable(const struct herald_qp *qp)
+{
+	return herald_dev_port_up(qp->dev) && alt_partition(qp) &&
+	       herald_dev_has_gid(qp->dev, &qp->alt_av.sgid);
+}
 
 /* What was the alternate path is the path from now on, and the old one is forgotten. */
 static void take_alt(struct herald_qp *qp)

@@ -42,12 +42,7 @@ struct herald_qp;
 
 /* ------------------------------------------------------------- paths -- */
 
-/*
- * A number that changes whenever a path may have become another one, or another
- * path's addresses may have come or gone, on any device: who has looked at a path
- * need not look again until then.  Never 0.  Context: any.
- */
-int herald_paths_generation(void);
+/* A path's addresses may have come or gone, on any device: whoever relies on one looks again. */
 void herald_paths_changed(void);
 
 /* Around every change of a QP's address vectors or P_Key indices.  Context: qp->lock held. */
@@ -63,16 +58,15 @@ enum herald_arrival {
 };
 
 /**
- * herald_mig_arrival - what migration makes of a message
- * @qp: the sender
- * @peer: the receiver
- * @primary: does it come over @peer's path?
+ * herald_path_arrival - does a message get from one QP to another, and how?
+ * @qp: the sender; the caller owns its requester
+ * @peer: the receiver, whatever QP that may be
  *
- * Only needed if one of the two is not in the state MIGRATED.
- * Context: inside the read sections of both QPs' path_seq.
+ * It must be the other end of a connection, with the same path, or with an alternate
+ * path if it is armed; both ends of the path must be there.  Ports are not looked at.
+ * Context: any; no lock held.
  */
-enum herald_arrival herald_mig_arrival(const struct herald_qp *qp, const struct herald_qp *peer,
-				       bool primary);
+enum herald_arrival herald_path_arrival(struct herald_qp *qp, struct herald_qp *peer);
 
 /* The other end is ready to migrate: if this one is, it is armed now.  Context: no lock held. */
 void herald_mig_peer_ready(struct herald_qp *qp);

@@ -118,64 +118,14 @@ static bool stopped(struct herald_qp *qp, struct herald_qp *peer, enum herald_ou
 
 /* ---------------------------------------------------------- connected -- */
 
-static bool same_partition(const struct herald_qp *qp, const struct herald_qp *peer)
-{
-	u16 pkey = herald_qp_partition(qp);
-
-	return pkey && pkey == herald_qp_partition(peer);
-}
-
-/* Does what @qp sends come to @peer, and over which of its paths?  See qp->path_seq. */
-static enum herald_arrival look(struct herald_qp *qp, struct herald_qp *peer, int *generation)
-{
-	enum herald_arrival how;
-	unsigned int own, others;
-	bool primary;
-
-	if (peer->type != qp->type || READ_ONCE(peer->dest_qpn) != qp->qpn)
-		return HERALD_NOT_FOR_US;
-	do {
-		own = read_seqcount_begin(&qp->path_seq);
-		others = read_seqcount_begin(&peer->path_seq);
-		*generation = herald_paths_generation();
-		primary = herald_av_mirrors(&qp->av, &peer->av) && same_partition(qp, peer);
-		how = primary ? HERALD_ARRIVES : HERALD_NOT_FOR_US;
-		if (unlikely(READ_ONCE(qp->attr.path_mig_state) != IB_MIG_MIGRATED ||
-			     READ_ONCE(peer->attr.path_mig_state) != IB_MIG_MIGRATED))
-			how = herald_mig_arrival(qp, peer, primary);
-	} while (read_seqcount_retry(&peer->path_seq, others) ||
-		 read_seqcount_retry(&qp->path_seq, own));
-	return how;
-}
-
-/* Are both ends of the path there?  The answer holds until something changes. */
-static bool path_is_there(struct herald_qp *qp, struct herald_qp *peer, int generation)
-{
-	struct herald_av av;
-	unsigned int seq;
-
-	if (likely(qp->sq.path_seen == generation))
-		return true;
-	do {
-		seq = read_seqcount_begin(&qp->path_seq);
-		av = qp->av;
-	} while (read_seqcount_retry(&qp->path_seq, seq));
-	if (!herald_dev_has_gid(qp->dev, &av.sgid) || !herald_dev_has_gid(peer->dev, &av.dgid))
-		return false;
-	qp->sq.path_seen = generation;
-	return true;
-}
-
 /* The other end of our connection, if a message gets there. */
 static struct herald_qp *find_peer(struct herald_qp *qp, enum herald_arrival *how)
 {
 	struct herald_qp *peer = herald_qp_find(qp->dest_qpn);
-	int generation;
 
 	if (peer) {
-		*how = look(qp, peer, &generation);
-		if (*how == HERALD_NOT_FOR_US || !path_is_there(qp, peer, generation) ||
-		    !reachable(qp->dev, peer->dev)) {
+		*how = herald_path_arrival(qp, peer);
+		if (*how == HERALD_NOT_FOR_US || !reachable(qp->dev, peer->dev)) {
 			herald_qp_put(peer);
 			peer = NULL;
 		}
