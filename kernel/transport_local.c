@@ -82,7 +82,8 @@ static enum herald_fate fate_of(struct herald_qp *qp)
  */
 static bool delayed(struct herald_qp *qp)
 {
-	u64 timeout = qp->type == IB_QPT_RC ? herald_ack_timeout_ns(READ_ONCE(qp->attr.timeout)) : 0;
+	u8 code = READ_ONCE(qp->attr.timeout);
+	u64 timeout = qp->type == IB_QPT_RC ? herald_ack_timeout_ns(code) : 0;
 
 	if (timeout && (u64)qp->sq.pause_usec * NSEC_PER_USEC >= timeout) {
 		qp->sq.pause_usec = 0;
