@@ -32,7 +32,7 @@
 	X(rnr_exceeded)            /* WRs that ended for that */ \
 	X(retries)                 /* no answer within the ACK timeout, or a sequence NAK */ \
 	X(retries_exceeded)        /* WRs that ended for that */ \
-	X(path_migrations)         /* QPs that moved to their alternate path */ \
+	X(path_migrations)         /* docs/events.md, automatic path migration */ \
 	X(path_migration_errors)   /* ... that should have, and could not */ \
 	X(nak_sequence)            /* a later message came first (a fault) */ \
 	X(duplicates)              /* seen again and not executed (a fault) */ \
