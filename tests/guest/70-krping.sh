@@ -16,6 +16,18 @@ nothing_left() {
 	rdma resource show kr0
 	[ "$(rdma resource show kr0)" = "$before" ]
 }
+# tests/kmod/krping_fault.c: of each kind of post, and of arms, the third fails
+arm_faults() {
+	local verb
+	for verb in post-send post-recv post-srq-recv req-notify; do
+		echo "fault verb $verb 3 EIO" >/sys/kernel/debug/herald/kr0/control || return 1
+	done
+}
+if [ "$DEV_TYPE" = herald ]; then
+	check arm_faults 10 arm_faults
+	check run_faults 60 load_module herald_krping device=kr0 faults=1 && ktap_collect herald_krping
+	check unload_faults 20 rmmod herald_krping
+fi
 check nothing_left 10 nothing_left
 check link_del 20 link_del kr0
 exit 0

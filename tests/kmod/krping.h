@@ -88,6 +88,7 @@ int krping_test_many_chains(struct krping_rig *rig);
 int krping_test_stale_key(struct krping_rig *rig);
 int krping_test_drain(struct krping_rig *rig);
 int krping_test_bad_wr(struct krping_rig *rig);
+int krping_test_faults(struct krping_rig *rig);
 
 int krping_test_missed_events(struct ib_device *dev);
 int krping_test_notify_flags(struct ib_device *dev);
