@@ -192,6 +192,9 @@ static int allow_set(void *data, u64 value)
 	if (value > 1)
 		return -EINVAL;
 	WRITE_ONCE(dev->allow, value);
+	/* nobody could clear them */
+	if (!value)
+		herald_fault_disarm(dev, 0);
 	return 0;
 }
 DEFINE_DEBUGFS_ATTRIBUTE(allow_fops, allow_get, allow_set, "%llu\n");

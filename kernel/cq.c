@@ -315,6 +315,12 @@ static int cq_arm(struct herald_cq *cq, enum herald_arm_input input, bool report
 	return ret;
 }
 
+/* Kernel CQs of consumers that leave polling to the core; IB_POLL_SOFTIRQ is 0. */
+static bool core_polls(const struct herald_cq *cq)
+{
+	return cq->ib.wc && cq->ib.poll_ctx != IB_POLL_DIRECT;
+}
+
 int herald_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	bool report = flags & IB_CQ_REPORT_MISSED_EVENTS;
@@ -324,7 +330,8 @@ int herald_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 
 	if (cq->user)
 		return -EOPNOTSUPP;
-	ret = herald_fault_verb(&cq->dev->faults, HERALD_FAULT_REQ_NOTIFY);
+	/* the core takes an error for "nothing missed", and would never poll its CQ again */
+	ret = core_polls(cq) ? 0 : herald_fault_verb(&cq->dev->faults, HERALD_FAULT_REQ_NOTIFY);
 	if (ret)
 		return ret;
 	switch (flags & IB_CQ_SOLICITED_MASK) {
@@ -471,6 +478,8 @@ int herald_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	if (ret)
 		goto err_ring;
 	herald_cqs_add(cq);
+	/* either we see what is being armed, or who arms it sees this CQ */
+	smp_mb();
 	herald_cq_ask(cq);
 	return 0;
 

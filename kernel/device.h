@@ -122,7 +122,9 @@ struct herald_dev {
 	struct herald_faults faults;
 	atomic_t fatal;
 
-	atomic_t num_qp, num_cq, num_srq, num_mr, num_mw, num_pd, num_ah;
+	/* written often, unlike what is above */
+	atomic_t num_qp ____cacheline_aligned_in_smp;
+	atomic_t num_cq, num_srq, num_mr, num_mw, num_pd, num_ah;
 	struct dentry *debugfs;
 };
 

@@ -77,6 +77,8 @@ static bool strikes(struct herald_faults *faults, enum herald_fault_site site, u
 	return struck;
 }
 
+#define MAX_GSI_USEC	(100 * USEC_PER_MSEC)
+
 enum herald_fate herald_fault_message(struct herald_qp *qp, u32 *usec)
 {
 	struct herald_fault f;
@@ -84,6 +86,9 @@ enum herald_fate herald_fault_message(struct herald_qp *qp, u32 *usec)
 	if (!strikes(&qp->dev->faults, HERALD_FAULT_MESSAGE, qp->qpn, &f))
 		return HERALD_FATE_PASS;
 	*usec = f.value;
+	/* a device that goes waits for the core's MADs, one after the other */
+	if (qp->type == IB_QPT_GSI)
+		*usec = min_t(u32, *usec, MAX_GSI_USEC);
 	return f.fate;
 }
 

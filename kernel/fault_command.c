@@ -245,6 +245,9 @@ static bool parse_verb(struct herald_fault *f, char *line)
 	f->value = VALUE_OF(errnos, word);
 	if (!f->value && !number32(word, MAX_FAULT_ERRNO, &f->value))
 		return false;
+	/* the core and libibverbs would take these for a command that they do not have */
+	if (f->value == ENOTTY || f->value == EPROTONOSUPPORT)
+		return false;
 	return take_options(f, line, OPTION_TIMES, 0);
 }
 

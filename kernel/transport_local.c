@@ -440,7 +440,8 @@ static enum herald_progress push_multicast(struct herald_qp *qp, const struct he
 		return HERALD_BUSY;
 	if (*outcome != HERALD_OK)
 		return HERALD_DONE;
-	herald_count(qp->dev, HERALD_CTR_mcast_delivered);
+	if (qp->sq.fate != HERALD_FATE_LOSE && qp->sq.fate != HERALD_FATE_CORRUPT)
+		herald_count(qp->dev, HERALD_CTR_mcast_delivered);
 	qp->sq.done++;
 	return HERALD_MORE;
 }

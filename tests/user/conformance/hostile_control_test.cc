@@ -77,6 +77,8 @@ TEST_F(HostileControl, NothingOfThis)
 		"fault message lose nth 0x1",
 		"fault message lose " + std::string(100, 'x'),
 		"fault verb post-send 1 -1",
+		"fault verb create-qp 1 25", /* ENOTTY and EPROTONOSUPPORT: no such command */
+		"fault verb create-qp 1 93",
 		"fault verb \xff 1 EIO",
 		"fault wr " + std::to_string(p.a.num()) + " 1 rem-access-err" + std::string(1, 0),
 		"fault wr " + std::to_string(p.a.num()) + " 1 rem-access-err\tx",
