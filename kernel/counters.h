@@ -26,7 +26,7 @@
 	X(flushed)                 /* completions with WR_FLUSH_ERR */ \
 	X(bytes_moved)			\
 	X(local_messages)          /* between QPs of this host */ \
-	X(no_peer)                 /* there is no such QP, or it is not connected back: no answer */ \
+	X(no_peer)                 /* no such QP, or not connected back: no answer */ \
 	X(peer_not_ready)          /* it is in a state that takes nothing: no answer */ \
 	X(rnr_sent)                /* a request found no receive WR */ \
 	X(rnr_exceeded)            /* WRs that ended for that */ \

@@ -84,8 +84,9 @@ Failure explain_control(int error, const std::string &device, const std::string 
 					    "not for this type of {} (docs/faults.md)",
 					    device, command, object)};
 		if (command.starts_with("provoke"))
-			return {Exit::Failed, fmt::format("{}: '{}' is refused: the state of the {} rules it out",
-							  device, command, object)};
+			return {Exit::Failed,
+				fmt::format("{}: '{}' is refused: the state of {}{} rules it out", device, command,
+					    object.find(' ') == std::string::npos ? "the " : "", object)};
 		return {Exit::Failed, fmt::format("{}: '{}' is refused: its number is out of range (event: 1 to 1000, "
 						  "release: to 1000000), "
 						  "or nothing is held there",
