@@ -42,10 +42,9 @@ public:
 			acquire(nullptr);
 	}
 
+	/* What never was locked is unlocked by a store of what is there, which is cheaper than to ask. */
 	void unlock() noexcept
 	{
-		if (!needed_)
-			return;
 		if (holder_) [[likely]]
 			holder_->inside.store(0, std::memory_order_release);
 		else
