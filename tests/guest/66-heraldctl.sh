@@ -375,6 +375,7 @@ unload() {
 }
 
 try_module ib_uverbs
+trace_without_names
 add_netdev dum0 192.0.2.1/24
 check not_loaded 20 not_loaded
 check other_kernel 20 other_kernel

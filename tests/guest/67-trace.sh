@@ -10,6 +10,7 @@ tracing=/sys/kernel/tracing
 debugfs=/sys/kernel/debug/herald/tr0
 
 check load_modules 30 load_modules || exit 1
+trace_without_names
 add_netdev dum0 192.0.2.1/24
 check link_add 20 link_add tr0 dum0 || exit 1
 export HERALD_DEV=tr0

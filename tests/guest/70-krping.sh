@@ -3,7 +3,7 @@
 #
 # A consumer in the kernel (tests/kmod): every way to poll, virtual DMA, fast registration, drain, completion events.
 # timeout: 300
-# lanes: uml debug
+# lanes: uml debug stock
 . "$(dirname "$0")/lib.sh"
 
 check load_modules 30 load_modules || exit 1

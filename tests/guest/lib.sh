@@ -87,6 +87,13 @@ check() {
 	esac
 }
 
+# Before events are traced: without the names of the commands, for which the kernel would patch its scheduler while that runs.
+# Under QEMU's emulation a CPU may see the breakpoint of such a patch when it is over ("Oops: int3").
+trace_without_names() {
+	local option=/sys/kernel/tracing/options/record-cmd
+	[ ! -e $option ] || echo 0 >$option
+}
+
 # gtest_run BINARY [FILTER]: one result per GoogleTest case, JOB/Suite.Case. GTEST_SECONDS (300) bounds the whole run;
 # GTEST_LOG names its log where one program runs several times.
 gtest_run() {
