@@ -12,6 +12,13 @@ suites() { # FILTER
 	"$program" --gtest_list_tests --gtest_filter="$1" | sed -n 's/^\([^ ].*\)\.\( .*\)\{0,1\}$/\1/p'
 }
 
+# The cases of a suite that the filter has, as a filter.
+cases() { # SUITE FILTER
+	"$program" --gtest_list_tests --gtest_filter="$2" | awk -v suite="$1." '
+		/^[^ ]/ { on = $1 == suite }
+		on && /^ / { printf "%s%s%s", between, suite, $1; between = ":" }'
+}
+
 # One result per case; NAME: in front of them where the suites run a second time.
 run_suites() { # DEVICE FILTER
 	local suite list
@@ -19,7 +26,7 @@ run_suites() { # DEVICE FILTER
 	list=$(suites "$2")
 	[ -n "$list" ] || fail "suites" "no test matches $2"
 	for suite in $list; do
-		GTEST_LOG=${suite//\//-} GTEST_SECONDS=${SUITE_SECONDS:-200} gtest_run "$program" "$suite.*${3:-}"
+		GTEST_LOG=${suite//\//-} GTEST_SECONDS=${SUITE_SECONDS:-200} gtest_run "$program" "$(cases "$suite" "$2")"
 	done
 }
 
