@@ -16,27 +16,24 @@
 
 /* -------------------------------------------------------------- paths -- */
 
-static atomic_t generation = ATOMIC_INIT(1);
+static atomic64_t generation __read_mostly = ATOMIC64_INIT(1);
 
-static int paths_generation(void)
+static s64 paths_generation(void)
 {
 	/* what is looked at afterwards is no older: pairs with herald_paths_changed() */
-	return atomic_read_acquire(&generation);
+	return atomic64_read_acquire(&generation);
 }
 
 void herald_paths_changed(void)
 {
 	/* a full barrier: the change is visible before the number is */
-	if (!atomic_inc_return(&generation))
-		atomic_inc(&generation);
+	atomic64_inc_return(&generation);
 }
 
 void herald_path_begin(struct herald_qp *qp)
 {
 	lockdep_assert_held(&qp->lock);
 	write_seqcount_begin(&qp->path_seq);
-	/* inside, so that nobody sees the new path with the old number */
-	herald_paths_changed();
 }
 
 void herald_path_end(struct herald_qp *qp)
@@ -62,7 +59,7 @@ static void read_path(struct herald_qp *qp, struct herald_av *av, u16 *pkey)
 }
 
 /* Are both ends of the path there?  The answer holds until something changes. */
-static bool path_is_there(struct herald_qp *qp, struct herald_qp *peer, int seen)
+static bool path_is_there(struct herald_qp *qp, struct herald_qp *peer, s64 seen)
 {
 	struct herald_av av;
 	u16 pkey;
@@ -112,7 +109,7 @@ enum herald_arrival herald_path_arrival(struct herald_qp *qp, struct herald_qp *
 {
 	enum herald_arrival how;
 	unsigned int own, others;
-	int seen;
+	s64 seen;
 
 	if (peer->type != qp->type || READ_ONCE(peer->dest_qpn) != qp->qpn)
 		return HERALD_NOT_FOR_US;
@@ -165,6 +162,8 @@ static bool alt_is_usable(const struct herald_qp *qp)
 static void take_alt(struct herald_qp *qp)
 {
 	herald_path_begin(qp);
+	/* inside, so that nobody sees the new path with the old number */
+	herald_paths_changed();
 	qp->av = qp->alt_av;
 	WRITE_ONCE(qp->attr.pkey_index, qp->attr.alt_pkey_index);
 	WRITE_ONCE(qp->attr.timeout, qp->attr.alt_timeout);

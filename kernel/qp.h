@@ -128,7 +128,7 @@ struct herald_qp {
 		u32 pause_usec;			/* with HERALD_AGAIN, if it is longer than usual */
 		struct herald_late *late;	/* a datagram that the next one overtakes */
 		u32 path_moves;			/* qp->path_moves, when retry_left began */
-		int path_seen;			/* when the path was good; path_migration.c */
+		s64 path_seen;			/* when the path was good; path_migration.c */
 		struct herald_qp *wait_next;	/* on a responder's waiting list (referenced) */
 		atomic_t on_wait_list;
 	} sq;

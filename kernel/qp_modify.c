@@ -318,6 +318,8 @@ static void apply_paths(struct herald_qp *qp, const struct change *c)
 	TAKE(IB_QP_ALT_PATH, alt_port_num);
 	TAKE(IB_QP_ALT_PATH, alt_timeout);
 	if (c->mask & IB_QP_AV) {
+		/* inside, so that nobody sees the new path with the old number */
+		herald_paths_changed();
 		qp->av = c->av;
 		qp->has_av = true;
 	}

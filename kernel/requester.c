@@ -249,8 +249,7 @@ static enum herald_progress step(struct herald_qp *qp, struct budget *budget,
 
 	if (progress == HERALD_MORE) {
 		budget->bytes -= connected ? qp->sq.done - before : op->length;
-		qp->sq.retry_left = qp->attr.retry_cnt;
-		qp->sq.rnr_left = qp->attr.rnr_retry;
+		start_retries(qp);
 	} else if (progress == HERALD_DONE) {
 		budget->bytes -= connected ? op->length - before : op->length;
 		settle(qp, out, d);
@@ -309,8 +308,7 @@ static bool take_next(struct herald_qp *qp, struct herald_deferred *d)
 	qp->sq.done = 0;
 	qp->sq.finish = false;
 	qp->sq.invalidated = false;
-	qp->sq.retry_left = qp->attr.retry_cnt;
-	qp->sq.rnr_left = qp->attr.rnr_retry;
+	start_retries(qp);
 	qp->sq.wait_kind = HERALD_WAIT_NONE;
 	qp->sq.fate = HERALD_FATE_UNKNOWN;
 	qp->sq.verdict = HERALD_OK;

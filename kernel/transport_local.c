@@ -222,12 +222,10 @@ static void bring_again(struct herald_qp *qp, struct herald_qp *peer, struct her
 	herald_cursor_close(&payload);
 }
 
-/* The message got there, and so perhaps did an answer: each end hears that the other is ready. */
-static void exchange_readiness(struct herald_qp *qp, struct herald_qp *peer, bool answered)
+/* An answer came: it says whether the other end is ready. */
+static void hear_answer(struct herald_qp *qp, struct herald_qp *peer)
 {
-	herald_mig_peer_ready(peer);
-	if (answered && qp->type == IB_QPT_RC &&
-	    READ_ONCE(peer->attr.path_mig_state) != IB_MIG_MIGRATED)
+	if (qp->type == IB_QPT_RC && READ_ONCE(peer->attr.path_mig_state) != IB_MIG_MIGRATED)
 		herald_mig_peer_ready(qp);
 }
 
@@ -242,10 +240,13 @@ static enum herald_progress arrive(struct herald_qp *qp, struct herald_qp *peer,
 		*outcome = HERALD_NO_ANSWER;
 		return HERALD_DONE;
 	}
-	progress = herald_responder_execute(peer, rq, outcome, d);
+	/* the header comes first: who sees the message's completion is armed */
 	if (unlikely(how == HERALD_ARRIVES_ARMING))
-		exchange_readiness(qp, peer,
-				   progress != HERALD_DONE || *outcome != HERALD_NO_ANSWER);
+		herald_mig_peer_ready(peer);
+	progress = herald_responder_execute(peer, rq, outcome, d);
+	if (unlikely(how == HERALD_ARRIVES_ARMING) &&
+	    (progress != HERALD_DONE || *outcome != HERALD_NO_ANSWER))
+		hear_answer(qp, peer);
 	return progress;
 }
 
