@@ -251,24 +251,25 @@ static bool parse_verb(struct herald_fault *f, char *line)
 	return take_options(f, line, OPTION_TIMES, 0);
 }
 
-/* wr QPN N STATUS */
-static bool parse_wr(struct herald_fault *f, char *line)
+/* QPN N STATUS */
+static bool parse_status(struct herald_fault *f, char *line, const struct name *names, size_t n)
 {
-	f->site = HERALD_FAULT_WR;
 	if (!take_number(&line, MAX_QPN, &f->qpn) || !take_number(&line, MAX_NUMBER, &f->number))
 		return false;
-	f->value = VALUE_OF(statuses, strsep(&line, " "));
+	f->value = value_of(names, n, strsep(&line, " "));
 	return f->value && !line;
 }
 
-/* recv QPN N STATUS */
+static bool parse_wr(struct herald_fault *f, char *line)
+{
+	f->site = HERALD_FAULT_WR;
+	return parse_status(f, line, statuses, ARRAY_SIZE(statuses));
+}
+
 static bool parse_recv(struct herald_fault *f, char *line)
 {
 	f->site = HERALD_FAULT_RECV;
-	if (!take_number(&line, MAX_QPN, &f->qpn) || !take_number(&line, MAX_NUMBER, &f->number))
-		return false;
-	f->value = VALUE_OF(recv_statuses, strsep(&line, " "));
-	return f->value && !line;
+	return parse_status(f, line, recv_statuses, ARRAY_SIZE(recv_statuses));
 }
 
 static const struct kind {

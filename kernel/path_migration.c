@@ -186,7 +186,8 @@ static enum herald_mig_result move(struct herald_qp *qp, enum herald_mig_input w
 	WRITE_ONCE(qp->attr.path_mig_state, step->next);
 	if (!alt_is_usable(qp) || (pkey && pkey != alt_partition(qp))) {
 		herald_count(qp->dev, HERALD_CTR_path_migration_errors);
-		herald_event_qp(qp, IB_EVENT_PATH_MIG_ERR, d);
+		if (why != HERALD_MIG_NO_ANSWER)
+			herald_event_qp(qp, IB_EVENT_PATH_MIG_ERR, d);
 		return HERALD_MIG_FAILED;
 	}
 	take_alt(qp);
@@ -205,6 +206,32 @@ enum herald_mig_result herald_mig_move(struct herald_qp *qp, enum herald_mig_inp
 	result = move(qp, why, 0, d);
 	spin_unlock_irqrestore(&qp->lock, flags);
 	return result;
+}
+
+void herald_mig_gave_up(struct herald_qp *qp, struct herald_deferred *d)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&qp->lock, flags);
+	if (!qp->dying && !qp->resetting)
+		herald_event_qp(qp, IB_EVENT_PATH_MIG_ERR, d);
+	spin_unlock_irqrestore(&qp->lock, flags);
+}
+
+bool herald_mig_refuse(struct herald_qp *qp, struct herald_deferred *d)
+{
+	unsigned long flags;
+	bool armed;
+
+	spin_lock_irqsave(&qp->lock, flags);
+	armed = is_alive(qp) && qp->attr.path_mig_state == IB_MIG_ARMED;
+	if (armed) {
+		WRITE_ONCE(qp->attr.path_mig_state, IB_MIG_MIGRATED);
+		herald_count(qp->dev, HERALD_CTR_path_migration_errors);
+		herald_event_qp(qp, IB_EVENT_PATH_MIG_ERR, d);
+	}
+	spin_unlock_irqrestore(&qp->lock, flags);
+	return armed;
 }
 
 bool herald_mig_follow(struct herald_qp *qp, struct herald_qp *peer, struct herald_deferred *d)

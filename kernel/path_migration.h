@@ -45,7 +45,10 @@ struct herald_qp;
 /* A path's addresses may have come or gone, on any device: whoever relies on one looks again. */
 void herald_paths_changed(void);
 
-/* Around every change of a QP's address vectors or P_Key indices.  Context: qp->lock held. */
+/*
+ * Around every change of a QP's address vectors or P_Key indices; one of @av calls
+ * herald_paths_changed() in between.  Context: qp->lock held.
+ */
 void herald_path_begin(struct herald_qp *qp);
 void herald_path_end(struct herald_qp *qp);
 
@@ -85,11 +88,18 @@ enum herald_mig_result {
  * @why: what happened
  * @d: gets the event
  *
- * Afterwards the QP is in the state MIGRATED, whatever became of it.
+ * Afterwards the QP is in the state MIGRATED, whatever became of it.  If there
+ * was no answer, the event of a failure is left to herald_mig_gave_up().
  * Context: any; no lock held.
  */
 enum herald_mig_result herald_mig_move(struct herald_qp *qp, enum herald_mig_input why,
 				       struct herald_deferred *d);
+
+/* PATH_MIG_ERR, once the completion is seen that explains it.  Context: any; no lock held. */
+void herald_mig_gave_up(struct herald_qp *qp, struct herald_deferred *d);
+
+/* As if the alternate path could not be used, if the QP is armed; else false.  Context: any; no lock held. */
+bool herald_mig_refuse(struct herald_qp *qp, struct herald_deferred *d);
 
 /*
  * A message of @peer, which has migrated, has come over @qp's alternate path: migrate,

@@ -76,6 +76,12 @@ static int qp_path_mig(struct herald_qp *qp, int event, struct herald_deferred *
 	return qp_event(qp, event, d);
 }
 
+/* What a move that failed leaves, if there is one to fail; else the event alone. */
+static int qp_path_mig_err(struct herald_qp *qp, int event, struct herald_deferred *d)
+{
+	return herald_mig_refuse(qp, d) ? 0 : qp_event(qp, event, d);
+}
+
 /* ---------------------------------------------------------------- SRQs -- */
 
 static int srq_limit(struct herald_srq *srq, struct herald_deferred *d)
@@ -152,7 +158,7 @@ static const struct row rows[] = {
 	QP("comm-est", COMM_EST, qp_event),
 	QP("sq-drained", SQ_DRAINED, qp_drained),
 	QP("path-mig", PATH_MIG, qp_path_mig),
-	QP("path-mig-err", PATH_MIG_ERR, qp_event),
+	QP("path-mig-err", PATH_MIG_ERR, qp_path_mig_err),
 	DEV("device-fatal", IB_EVENT_DEVICE_FATAL, device_fatal),
 	DEV("port-active", IB_EVENT_PORT_ACTIVE, port_active),
 	DEV("port-err", IB_EVENT_PORT_ERR, port_err),

@@ -479,13 +479,14 @@ static int take_alt_path(struct herald_qp *qp, struct change *c, const struct ib
 {
 	struct herald_modify_qp_req req;
 
-	if (!udata || udata->inlen < sizeof(req))
+	if (!udata || udata->inlen != sizeof(req))
 		return herald_udata_zero(udata);
 	if (copy_from_user(&req, udata->inbuf, sizeof(req)))
 		return -EFAULT;
-	if (req.flags != HERALD_MODIFY_ALT_PATH)
-		return herald_udata_zero(udata);
-	if (udata->inlen != sizeof(req) || memchr_inv(req.reserved, 0, sizeof(req.reserved)))
+	if (!memchr_inv(&req, 0, sizeof(req)))
+		return 0;
+	if (req.flags != HERALD_MODIFY_ALT_PATH ||
+	    memchr_inv(req.reserved, 0, sizeof(req.reserved)))
 		return -EOPNOTSUPP;
 	return fill_alt_path(qp, c, &req);
 }

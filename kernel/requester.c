@@ -197,19 +197,22 @@ static enum herald_progress run_local(struct herald_qp *qp, const struct herald_
 	}
 }
 
-/* The last retry was lost: is there another path, or has somebody else found it already? */
-static bool has_new_path(struct herald_qp *qp, struct herald_deferred *d)
+/*
+ * The last retry was lost: is there another path, or has somebody else found it
+ * already?  *failed: there was one to try, in vain.
+ */
+static bool has_new_path(struct herald_qp *qp, bool *failed, struct herald_deferred *d)
 {
-	if (READ_ONCE(qp->path_moves) == qp->sq.path_moves &&
-	    herald_mig_move(qp, HERALD_MIG_NO_ANSWER, d) != HERALD_MIG_DONE &&
-	    READ_ONCE(qp->path_moves) == qp->sq.path_moves)
+	if (READ_ONCE(qp->path_moves) == qp->sq.path_moves)
+		*failed = herald_mig_move(qp, HERALD_MIG_NO_ANSWER, d) == HERALD_MIG_FAILED;
+	if (READ_ONCE(qp->path_moves) == qp->sq.path_moves)
 		return false;
 	start_retries(qp);
 	return true;
 }
 
 /* After a NAK, or a wait for an answer that did not come: is there a retry left? */
-static bool may_retry(struct herald_qp *qp, struct herald_deferred *d)
+static bool may_retry(struct herald_qp *qp, bool *mig_failed, struct herald_deferred *d)
 {
 	u8 kind = qp->sq.wait_kind;
 
@@ -218,7 +221,7 @@ static bool may_retry(struct herald_qp *qp, struct herald_deferred *d)
 	if (kind == HERALD_WAIT_ACK && !READ_ONCE(qp->attr.timeout))
 		return true;
 	if (!qp->sq.retry_left) {
-		if (has_new_path(qp, d))
+		if (has_new_path(qp, mig_failed, d))
 			return true;
 		herald_count(qp->dev, HERALD_CTR_retries_exceeded);
 		return false;
@@ -238,8 +241,9 @@ static enum herald_progress step(struct herald_qp *qp, struct budget *budget,
 	/* a datagram's steps are members of its group, each of which gets all of it */
 	bool connected = qp->type == IB_QPT_RC || qp->type == IB_QPT_UC;
 	u64 before = qp->sq.done;
+	bool mig_failed = false;
 
-	if (!may_retry(qp, d))
+	if (!may_retry(qp, &mig_failed, d))
 		out = HERALD_RETRY_EXCEEDED;
 	else if (herald_opcode(op->opcode)->kind == HERALD_KIND_LOCAL)
 		progress = run_local(qp, op, &out);
@@ -256,6 +260,8 @@ static enum herald_progress step(struct herald_qp *qp, struct budget *budget,
 	} else if (progress == HERALD_AGAIN) {
 		wait_a_moment(qp);
 	}
+	if (unlikely(mig_failed))
+		herald_mig_gave_up(qp, d);
 	return progress;
 }
 

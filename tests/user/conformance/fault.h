@@ -44,4 +44,18 @@ protected:
 	static std::string qpn(ibv_qp *qp) { return std::to_string(qp->qp_num); }
 };
 
+class FaultTest : public FaultRcTest {
+protected:
+	int try_fault(const std::string &what) { return try_control(dev, "fault " + what); }
+	void fault(const std::string &what) { require_ok(try_fault(what), "fault " + what); }
+};
+
+/* 0 or errno of a function that makes an object */
+template <class T, class F> int make(F f)
+{
+	errno = 0;
+	T object(f());
+	return object.get() ? 0 : errno;
+}
+
 } // namespace conformance
