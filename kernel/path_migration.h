@@ -98,7 +98,10 @@ enum herald_mig_result herald_mig_move(struct herald_qp *qp, enum herald_mig_inp
 /* PATH_MIG_ERR, once the completion is seen that explains it.  Context: any; no lock held. */
 void herald_mig_gave_up(struct herald_qp *qp, struct herald_deferred *d);
 
-/* As if the alternate path could not be used, if the QP is armed; else false.  Context: any; no lock held. */
+/*
+ * As if the alternate path could not be used, if the QP is armed; else false.
+ * Context: any; no lock held.
+ */
 bool herald_mig_refuse(struct herald_qp *qp, struct herald_deferred *d);
 
 /*
