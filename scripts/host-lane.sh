@@ -71,6 +71,7 @@ fi
 # --- the tree's own rules ---------------------------------------------------------------------------------------
 
 check rules/layers "$TOP/scripts/check-layers.sh"
+check rules/events "$TOP/scripts/check-events.sh"
 check rules/compat "$TOP/scripts/check-compat.sh"
 check rules/licence "$TOP/scripts/check-tree.sh" licence
 check rules/hosts "$TOP/scripts/check-tree.sh" hosts
