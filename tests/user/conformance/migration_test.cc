@@ -5,89 +5,12 @@
  * work requests under way go on; who is asked to move to a path that is not there stays where it is.
  */
 #include "control.h"
-#include "migration.h"
+#include "migration_traffic.h"
 
-#include <atomic>
 #include <barrier>
 #include <map>
 
 using namespace conformance;
-
-namespace {
-
-/* Messages that carry their number, some at a time: each completes once, in order, with its own bytes. */
-class Traffic {
-public:
-	Traffic(End &from, End &to, uint32_t size) : from_(from), to_(to), size_(size) {}
-
-	void run(std::stop_token stop)
-	{
-		auto end = Clock::now() + patience();
-
-		for (;;) {
-			const bool going = !stop.stop_requested();
-
-			if (!going && sent_ == posted_ && received == posted_)
-				return;
-			while (going && posted_ - std::min<uint64_t>(sent_, received) < kWindow)
-				post();
-			if (poll_sent() | poll_received())
-				end = Clock::now() + patience();
-			else
-				std::this_thread::yield();
-			if (Clock::now() > end)
-				fail("nothing completes any more after " + std::to_string(received));
-		}
-	}
-
-	std::atomic<uint64_t> received = 0;
-
-private:
-	static constexpr uint64_t kWindow = 4;
-
-	size_t slot(uint64_t n) const { return n % kWindow * size_; }
-	void post()
-	{
-		const size_t at = slot(posted_);
-
-		from_.mem.fill(static_cast<uint32_t>(posted_), at, size_);
-		recv(to_, to_.mem, to_.mem.size() / 2 + at, size_, posted_);
-		Send(IBV_WR_SEND, posted_).from(from_.mem, at, size_).post(from_);
-		posted_++;
-	}
-	bool poll_sent()
-	{
-		ibv_wc wc{};
-
-		if (ibv_poll_cq(from_.scq, 1, &wc) <= 0)
-			return false;
-		require(wc.status == IBV_WC_SUCCESS, std::string("send: ") + ibv_wc_status_str(wc.status));
-		EXPECT_EQ(wc.wr_id, sent_);
-		sent_++;
-		return true;
-	}
-	bool poll_received()
-	{
-		ibv_wc wc{};
-
-		if (ibv_poll_cq(to_.rcq, 1, &wc) <= 0)
-			return false;
-		require(wc.status == IBV_WC_SUCCESS, std::string("receive: ") + ibv_wc_status_str(wc.status));
-		EXPECT_EQ(wc.wr_id, received);
-		EXPECT_EQ(wc.byte_len, size_);
-		EXPECT_EQ(differs(from_.mem.data() + slot(received),
-				  to_.mem.data() + to_.mem.size() / 2 + slot(received), size_),
-			  -1);
-		received++;
-		return true;
-	}
-
-	End &from_, &to_;
-	uint32_t size_;
-	uint64_t posted_ = 0, sent_ = 0;
-};
-
-} // namespace
 
 /* ------------------------------------------------------------- arming -- */
 
@@ -190,6 +113,11 @@ TEST_F(MigrationTest, ArmedWhenTheMessageIsSeen)
 		expect_ok(p.a.scq, 1);
 		expect_qp_event(IBV_EVENT_PATH_MIG, p.b);
 		expect_path(p.b, 4, 3);
+		/* nor does the sender miss it: the answer was under way */
+		expect_mig_state(p.a, IBV_MIG_ARMED);
+		exchange(p);
+		expect_qp_event(IBV_EVENT_PATH_MIG, p.a);
+		expect_path(p.a, 3, 4);
 	}
 }
 
