@@ -134,19 +134,21 @@ static bool is_alive(const struct herald_qp *qp)
 	       (herald_qp_activity(qp->state) & HERALD_MAY_RECEIVE);
 }
 
-void herald_mig_peer_ready(struct herald_qp *qp)
+bool herald_mig_peer_ready(struct herald_qp *qp)
 {
+	int state = READ_ONCE(qp->attr.path_mig_state);
 	unsigned long flags;
-	int state;
 
-	if (READ_ONCE(qp->attr.path_mig_state) != IB_MIG_REARM)
-		return;
+	if (state != IB_MIG_REARM)
+		return state == IB_MIG_ARMED;
 	spin_lock_irqsave(&qp->lock, flags);
 	state = qp->attr.path_mig_state;
-	if (is_alive(qp))
-		WRITE_ONCE(qp->attr.path_mig_state,
-			   herald_mig_table(state, HERALD_MIG_PEER_READY)->next);
+	if (is_alive(qp)) {
+		state = herald_mig_table(state, HERALD_MIG_PEER_READY)->next;
+		WRITE_ONCE(qp->attr.path_mig_state, state);
+	}
 	spin_unlock_irqrestore(&qp->lock, flags);
+	return state != IB_MIG_MIGRATED;
 }
 
 /* ---------------------------------------------------------- migrating -- */

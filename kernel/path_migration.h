@@ -71,8 +71,11 @@ enum herald_arrival {
  */
 enum herald_arrival herald_path_arrival(struct herald_qp *qp, struct herald_qp *peer);
 
-/* The other end is ready to migrate: if this one is, it is armed now.  Context: no lock held. */
-void herald_mig_peer_ready(struct herald_qp *qp);
+/*
+ * The other end is ready to migrate: if this one is, it is armed now.  Does an answer
+ * say that this one is ready?  Context: no lock held.
+ */
+bool herald_mig_peer_ready(struct herald_qp *qp);
 
 /* --------------------------------------------------------- migration -- */
 

@@ -222,31 +222,26 @@ static void bring_again(struct herald_qp *qp, struct herald_qp *peer, struct her
 	herald_cursor_close(&payload);
 }
 
-/* An answer came: it says whether the other end is ready. */
-static void hear_answer(struct herald_qp *qp, struct herald_qp *peer)
-{
-	if (qp->type == IB_QPT_RC && READ_ONCE(peer->attr.path_mig_state) != IB_MIG_MIGRATED)
-		herald_mig_peer_ready(qp);
-}
-
 /* The caller owns the peer's responder. */
 static enum herald_progress arrive(struct herald_qp *qp, struct herald_qp *peer,
 				   enum herald_arrival how, const struct herald_request *rq,
 				   enum herald_outcome *outcome, struct herald_deferred *d)
 {
 	enum herald_progress progress;
+	bool ready = false;
 
 	if (unlikely(how == HERALD_ARRIVES_MOVED) && !herald_mig_follow(peer, qp, d)) {
 		*outcome = HERALD_NO_ANSWER;
 		return HERALD_DONE;
 	}
-	/* the header comes first: who sees the message's completion is armed */
+	/* the header comes first: who sees the message's completion is armed, and may move at once */
 	if (unlikely(how == HERALD_ARRIVES_ARMING))
-		herald_mig_peer_ready(peer);
+		ready = herald_mig_peer_ready(peer);
 	progress = herald_responder_execute(peer, rq, outcome, d);
-	if (unlikely(how == HERALD_ARRIVES_ARMING) &&
+	/* there is an answer: it says what the other end was when the header came */
+	if (unlikely(ready) && qp->type == IB_QPT_RC &&
 	    (progress != HERALD_DONE || *outcome != HERALD_NO_ANSWER))
-		hear_answer(qp, peer);
+		herald_mig_peer_ready(qp);
 	return progress;
 }
 
