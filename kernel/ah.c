@@ -32,6 +32,14 @@ int herald_av_from_attr(struct herald_av *av, const struct rdma_ah_attr *attr)
 	return 0;
 }
 
+/* Addresses go, and their places in the table to others: an index that names another is no answer. */
+static u8 sgid_index_now(struct herald_dev *dev, const struct herald_av *av)
+{
+	int index = herald_dev_gid_index(dev, &av->sgid, av->sgid_index);
+
+	return index < 0 || index > HERALD_SGID_NOWHERE ? HERALD_SGID_NOWHERE : index;
+}
+
 void herald_av_to_attr(struct herald_dev *dev, const struct herald_av *av,
 		       struct rdma_ah_attr *attr)
 {
@@ -41,7 +49,7 @@ void herald_av_to_attr(struct herald_dev *dev, const struct herald_av *av,
 	attr->type = RDMA_AH_ATTR_TYPE_ROCE;
 	rdma_ah_set_port_num(attr, 1);
 	rdma_ah_set_sl(attr, av->sl);
-	rdma_ah_set_grh(attr, &dgid, av->flow_label, av->sgid_index, av->hop_limit,
+	rdma_ah_set_grh(attr, &dgid, av->flow_label, sgid_index_now(dev, av), av->hop_limit,
 			av->traffic_class);
 }
 

@@ -69,7 +69,8 @@ static inline bool herald_av_mirrors(const struct herald_av *a, const struct her
 
 /* Fill @av from a checked attribute (RoCE: must have a GRH and an sgid_attr); 0 or -EINVAL. */
 int herald_av_from_attr(struct herald_av *av, const struct rdma_ah_attr *attr);
-/* The other way round, for queries. */
+/* The other way round, for queries.  The source GID is where it is now, if anywhere. */
+#define HERALD_SGID_NOWHERE	0xff
 void herald_av_to_attr(struct herald_dev *dev, const struct herald_av *av,
 		       struct rdma_ah_attr *attr);
 

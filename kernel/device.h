@@ -246,6 +246,8 @@ extern const struct attribute_group herald_attr_group;	/* hca_type, parent */
 
 /* Is @gid one of the device's own?  Context: any. */
 bool herald_dev_has_gid(struct herald_dev *dev, const union ib_gid *gid);
+/* Its place in the table, @hint if that is one; or -1.  Context: any. */
+int herald_dev_gid_index(struct herald_dev *dev, const union ib_gid *gid, u8 hint);
 
 /**
  * herald_dev_find_by_gid - the device of this host that owns a GID

@@ -3,6 +3,7 @@
  * The GID table, as the core keeps it, in a form that the data path can read
  * in any context.
  */
+#include "ah.h"
 #include "device.h"
 #include "path_migration.h"
 
@@ -40,15 +41,21 @@ int herald_del_gid(const struct ib_gid_attr *attr, void **context)
 	return 0;
 }
 
-static bool herald_gid_scan(const struct herald_dev *dev, const union ib_gid *gid)
+static bool herald_gid_is_at(const struct herald_dev *dev, unsigned int index,
+			     const union ib_gid *gid)
+{
+	return dev->gids[index].valid && herald_gid_equal(&dev->gids[index].gid, gid);
+}
+
+static int herald_gid_scan(const struct herald_dev *dev, const union ib_gid *gid)
 {
 	unsigned int used = min_t(unsigned int, READ_ONCE(dev->gids_used), HERALD_GID_TABLE_LEN);
 	unsigned int i;
 
 	for (i = 0; i < used; i++)
-		if (dev->gids[i].valid && !memcmp(&dev->gids[i].gid, gid, sizeof(*gid)))
-			return true;
-	return false;
+		if (herald_gid_is_at(dev, i, gid))
+			return i;
+	return -1;
 }
 
 bool herald_dev_has_gid(struct herald_dev *dev, const union ib_gid *gid)
@@ -58,7 +65,19 @@ bool herald_dev_has_gid(struct herald_dev *dev, const union ib_gid *gid)
 
 	do {
 		seq = read_seqbegin(&dev->gid_lock);
-		found = herald_gid_scan(dev, gid);
+		found = herald_gid_scan(dev, gid) >= 0;
+	} while (read_seqretry(&dev->gid_lock, seq));
+	return found;
+}
+
+int herald_dev_gid_index(struct herald_dev *dev, const union ib_gid *gid, u8 hint)
+{
+	unsigned int seq;
+	int found;
+
+	do {
+		seq = read_seqbegin(&dev->gid_lock);
+		found = herald_gid_is_at(dev, hint, gid) ? hint : herald_gid_scan(dev, gid);
 	} while (read_seqretry(&dev->gid_lock, seq));
 	return found;
 }

@@ -49,6 +49,27 @@ TEST_F(MigrationTest, QueryAnswersWhatWasLoaded)
 	EXPECT_EQ(a.ah_attr.grh.dgid.raw[15], 4);
 }
 
+/* A path names its address wherever that is in the table, and no other that has its place now. */
+TEST_F(MigrationTest, QueryFindsTheAddress)
+{
+	Pair p(dev, pd, {}, quick());
+	auto alt_index = [&] { return query_path(p.a).alt_ah_attr.grh.sgid_index; };
+
+	for (End *end : {&p.a, &p.b})
+		modify(*end, IBV_QPS_RESET);
+	connect(p);
+	modify(p.a, alt_of_a());
+	EXPECT_EQ(alt_index(), gid[3]);
+	remove(3);
+	EXPECT_EQ(alt_index(), 255) << "it is nowhere";
+	const Address five(link.netdev(), "10.77.0.5");
+	ASSERT_EQ(five.index(dev), gid[3]) << "the place is taken";
+	EXPECT_EQ(alt_index(), 255);
+	addresses[2].add();
+	ASSERT_NE(addresses[2].index(dev), gid[3]);
+	EXPECT_EQ(alt_index(), addresses[2].index(dev));
+}
+
 /* A reset forgets the alternate path, and whether it was armed. */
 TEST_F(MigrationTest, ResetForgets)
 {
