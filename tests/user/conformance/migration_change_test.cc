@@ -62,6 +62,26 @@ TEST_F(MigrationTest, AnotherAlternatePathWhileArmed)
 	}
 }
 
+/* Too early to be ready again: the other end has not moved. It does by itself as soon as it has something to say. */
+TEST_F(MigrationTest, ReadyBeforeThePeerHasMoved)
+{
+	Pair p = armed_pair();
+
+	modify(p.a, mig_attr(IBV_MIG_MIGRATED));
+	modify(p.a, rearm_attr(alt_attr(dev, gid[1], gid[2])));
+	expect_path(p.b, 2, 1, IBV_MIG_ARMED);
+	write(p.b, p.a, 1);
+	expect_ok(p.b.scq, 1);
+	EXPECT_EQ(events(), once_each(p, IBV_EVENT_PATH_MIG));
+	expect_path(p.b, 4, 3);
+	expect_path(p.a, 3, 4, IBV_MIG_REARM);
+	modify(p.b, rearm_attr(alt_attr(dev, gid[2], gid[1])));
+	exchange(p);
+	expect_path(p.a, 3, 4, IBV_MIG_ARMED);
+	expect_path(p.b, 4, 3, IBV_MIG_ARMED);
+	EXPECT_EQ(events(), Counts());
+}
+
 /* What has no answer in time is lost: 20 ms are too long for the path, and not for the alternate path. */
 TEST_F(MigrationTest, TheTimeoutGoesWithThePath)
 {
@@ -273,6 +293,7 @@ TEST_F(MigrationTest, AnAddressThatComesBackToUc)
 	for (End *end : {&p.a, &p.b})
 		modify(*end, IBV_QPS_RESET);
 	connect(p);
+	exchange(p);
 	recv(p.b, p.b.mem, 0, 8, 10);
 	remove(1);
 	Send(IBV_WR_SEND, 1).from(p.a.mem, 0, 8).post(p.a);
@@ -284,6 +305,62 @@ TEST_F(MigrationTest, AnAddressThatComesBackToUc)
 	expect_ok(p.a.scq, 2);
 	expect_ok(p.b.rcq, 10);
 	expect_empty(p.b.rcq);
+}
+
+/* A far address counts on the far device: it is of no use if another device has it. */
+TEST_F(MigrationTest, BetweenTwoDevices)
+{
+	TempLink far_link;
+	Device far;
+	const Pd far_pd = make_pd(far);
+	Address seven(far_link.netdev(), "10.77.0.7"), eight(far_link.netdev(), "10.77.0.8");
+	const int gid7 = seven.index(far), gid8 = eight.index(far);
+	End a(dev, pd), b(far, far_pd);
+	Path path = quick();
+	auto connect_one = [&](const Device &from, End &end, int sgid, const ibv_gid &dgid, uint32_t number) {
+		to_init(end, path);
+		path.gid_index = sgid;
+		Attr rtr = rtr_attr(from, IBV_QPT_RC, path, number);
+		rtr.a.ah_attr.grh.dgid = dgid;
+		modify(end, rtr);
+		to_rts(from, end, path);
+	};
+	auto rearm = [](const Device &from, End &end, int sgid, const ibv_gid &dgid) {
+		Attr alt = alt_attr(from, sgid, sgid);
+
+		alt.a.alt_ah_attr.grh.dgid = dgid;
+		modify(end, rearm_attr(alt));
+	};
+
+	connect_one(dev, a, gid[1], far.gid(gid7), b.num());
+	connect_one(far, b, gid7, dev.gid(gid[1]), a.num());
+	rearm(dev, a, gid[3], far.gid(gid8));
+	rearm(far, b, gid8, dev.gid(gid[3]));
+	write(a, b, 1);
+	expect_ok(a.scq, 1);
+	expect_mig_state(a, IBV_MIG_ARMED);
+	expect_mig_state(b, IBV_MIG_ARMED);
+
+	seven.remove(far);
+	const Address moved(link.netdev(), "10.77.0.7");
+	moved.index(dev);
+	write(a, b, 2);
+	expect_ok(a.scq, 2);
+	EXPECT_EQ(events(), (Counts{{{a.qp.get(), IBV_EVENT_PATH_MIG}, 1}}));
+	for (;;) {
+		const auto got = next_async(far, patience());
+
+		ASSERT_TRUE(got) << "the far end says nothing";
+		if (!got->element)
+			continue;
+		EXPECT_STREQ(ibv_event_type_str(got->type), "path migrated");
+		EXPECT_EQ(got->element, b.qp.get());
+		break;
+	}
+	EXPECT_EQ(query_path(a).ah_attr.grh.dgid.raw[15], 8);
+	EXPECT_EQ(query_path(b).ah_attr.grh.dgid.raw[15], 3);
+	write(b, a, 3);
+	expect_ok(b.scq, 3);
 }
 
 /* ---------------------------------------------------------------- races -- */
