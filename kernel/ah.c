@@ -32,7 +32,7 @@ int herald_av_from_attr(struct herald_av *av, const struct rdma_ah_attr *attr)
 	return 0;
 }
 
-/* Addresses go, and their places in the table to others: an index that names another is no answer. */
+/* Addresses go, and others get their places in the table: the old index may name another. */
 static u8 sgid_index_now(struct herald_dev *dev, const struct herald_av *av)
 {
 	int index = herald_dev_gid_index(dev, &av->sgid, av->sgid_index);

@@ -234,7 +234,7 @@ static enum herald_progress arrive(struct herald_qp *qp, struct herald_qp *peer,
 		*outcome = HERALD_NO_ANSWER;
 		return HERALD_DONE;
 	}
-	/* the header comes first: who sees the message's completion is armed, and may move at once */
+	/* the header comes first: who sees the completion is armed, and may move at once */
 	if (unlikely(how == HERALD_ARRIVES_ARMING))
 		ready = herald_mig_peer_ready(peer);
 	progress = herald_responder_execute(peer, rq, outcome, d);
