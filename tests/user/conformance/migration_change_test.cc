@@ -6,7 +6,6 @@
 #include "migration_traffic.h"
 
 #include <algorithm>
-#include <barrier>
 #include <tuple>
 
 using namespace conformance;
@@ -365,6 +364,57 @@ TEST_F(MigrationTest, BetweenTwoDevices)
 
 /* ---------------------------------------------------------------- races -- */
 
+namespace {
+
+/*
+ * Two that race, again and again, the second one a little later each time: it comes before the first one's end, at it, and
+ * after it, however long that takes here. The first one is of two kinds, by turns.
+ */
+class Overlap {
+public:
+	explicit Overlap(int turn) : turn_(turn) {}
+
+	template <class F> std::jthread first(F body)
+	{
+		return worker([this, body] {
+			const auto begin = Clock::now();
+
+			begun_ = true;
+			body();
+			took(turn_ % 2) = Clock::now() - begin;
+		});
+	}
+	/* To be called by the second; returns when it is its time. */
+	void second() const
+	{
+		constexpr int kSteps = 8;
+		const int step = turn_ / 2 % kSteps;
+		const auto after = took(turn_ % 2) * (step - 1) * 2 / kSteps;
+
+		/* the thread has yet to start */
+		if (!step)
+			return;
+		while (!begun_)
+			std::this_thread::yield();
+		const auto begin = Clock::now();
+		while (Clock::now() < begin + after)
+			;
+	}
+
+private:
+	/* the last time */
+	static Clock::duration &took(int kind)
+	{
+		static Clock::duration durations[2];
+		return durations[kind];
+	}
+
+	int turn_;
+	std::atomic<bool> begun_ = false;
+};
+
+} // namespace
+
 /*
  * Asked to move, or taken along by its peer, while it is reset: it has moved, and said so, or it has not; in the next
  * life nothing is left of it.
@@ -381,18 +431,15 @@ TEST_F(MigrationTest, ResetRacesAMove)
 		make_armed(p);
 		if (i % 2)
 			modify(p.b, mig_attr(IBV_MIG_MIGRATED));
-		std::barrier start(2);
+		Overlap race(i);
 		int refused = -1;
-		auto mover = worker([&] {
-			start.arrive_and_wait();
+		auto mover = race.first([&] {
 			if (i % 2)
 				write(p.b, p.a, 1);
 			else
 				refused = try_modify(p.a, mig_attr(IBV_MIG_MIGRATED));
 		});
-		start.arrive_and_wait();
-		for (int spin = 0; spin < i * 40; spin++)
-			std::atomic_signal_fence(std::memory_order_seq_cst);
+		race.second();
 		modify(p.a, IBV_QPS_RESET);
 		Counts before;
 		while (auto got = next_async(dev, Millis(0)))
@@ -429,21 +476,18 @@ TEST_F(MigrationTest, DestroyRacesAMove)
 		Pair p = armed_pair();
 		const uint32_t number = p.a.num();
 		const void *element = p.a.qp.get();
-		std::barrier start(2);
+		Overlap race(i);
 		int provoked = -1;
 
 		if (i % 2)
 			modify(p.b, mig_attr(IBV_MIG_MIGRATED));
-		auto mover = worker([&] {
-			start.arrive_and_wait();
+		auto mover = race.first([&] {
 			if (i % 2)
 				write(p.b, p.a, 1);
 			else
 				provoked = try_provoke(dev, "path-mig", number);
 		});
-		start.arrive_and_wait();
-		for (int spin = 0; spin < i * 40; spin++)
-			std::atomic_signal_fence(std::memory_order_seq_cst);
+		race.second();
 		EXPECT_EQ(p.a.qp.destroy(), 0);
 		const Counts after = events(Millis(1));
 		mover.join();
