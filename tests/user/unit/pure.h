@@ -13,6 +13,8 @@ extern "C" {
 #include "../../../kernel/notify.h"
 #include "../../../kernel/opcode.h"
 #include "../../../kernel/path_migration.h"
+#include "../../../kernel/pkt.h"
+#include "../../../kernel/psn.h"
 #include "../../../kernel/qp_state.h"
 #include "../../../kernel/timer.h"
 }
