@@ -66,6 +66,7 @@ help:
 	@echo "bench            speed against rxe, siw and the machine's limits; BENCH=short for a first look"
 	@echo "bench-native     what polling and arming cost in user space, beside librxe"
 	@echo "torture          completion events under random load in a UML kernel, for TORTURE_SECONDS (an hour)"
+	@echo "fuzz             arbitrary bytes as packets, under sanitizers, for FUZZ_SECONDS (ten minutes)"
 	@echo "clean            remove all that was built here"
 
 -include $(wildcard mk/*.mk)

@@ -160,46 +160,46 @@ int herald_pkt_request_opcode(u8 qp_class, u8 wr_opcode, bool first, bool last)
 
 /* ----------------------------- fields: any alignment, the highest byte first -- */
 
-static u16 get16(const u8 *p)
+static inline u16 get16(const u8 *p)
 {
 	return p[0] << 8 | p[1];
 }
 
-static u32 get24(const u8 *p)
+static inline u32 get24(const u8 *p)
 {
 	return p[0] << 16 | p[1] << 8 | p[2];
 }
 
-static u32 get32(const u8 *p)
+static inline u32 get32(const u8 *p)
 {
 	return (u32)p[0] << 24 | p[1] << 16 | p[2] << 8 | p[3];
 }
 
-static u64 get64(const u8 *p)
+static inline u64 get64(const u8 *p)
 {
 	return (u64)get32(p) << 32 | get32(p + 4);
 }
 
-static void put16(u8 *p, u16 value)
+static inline void put16(u8 *p, u16 value)
 {
 	p[0] = value >> 8;
-	p[1] = value;
+	p[1] = value & 0xff;
 }
 
-static void put24(u8 *p, u32 value)
+static inline void put24(u8 *p, u32 value)
 {
-	p[0] = value >> 16;
-	p[1] = value >> 8;
-	p[2] = value;
+	p[0] = value >> 16 & 0xff;
+	p[1] = value >> 8 & 0xff;
+	p[2] = value & 0xff;
 }
 
-static void put32(u8 *p, u32 value)
+static inline void put32(u8 *p, u32 value)
 {
 	p[0] = value >> 24;
 	put24(p + 1, value);
 }
 
-static void put64(u8 *p, u64 value)
+static inline void put64(u8 *p, u64 value)
 {
 	put32(p, value >> 32);
 	put32(p + 4, value);

@@ -276,9 +276,9 @@ u32 herald_icrc_v6(const u8 *ip, const u8 *udp, const u8 *bth, u32 len);
 /* The iCRC goes on the wire with its lowest byte first, as an Ethernet frame's check sequence. */
 static inline void herald_icrc_put(u8 *at, u32 icrc)
 {
-	at[0] = icrc;
-	at[1] = icrc >> 8;
-	at[2] = icrc >> 16;
+	at[0] = icrc & 0xff;
+	at[1] = icrc >> 8 & 0xff;
+	at[2] = icrc >> 16 & 0xff;
 	at[3] = icrc >> 24;
 }
 

@@ -19,7 +19,7 @@ format() {
 		elif ! clang-format-19 "$file" | diff -u --label "$file" --label "$file, formatted" "$file" -; then
 			bad=1
 		fi
-	done < <(find user tests/user docs \( -name '*.cc' -o -name '*.h' -o -name '*.c' \) | sort)
+	done < <(find user tests/user tests/fuzz docs \( -name '*.cc' -o -name '*.h' -o -name '*.c' \) | sort)
 	return $bad
 }
 

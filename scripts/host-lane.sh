@@ -192,6 +192,21 @@ else
 	result SKIP unit "no cmake, or no C++ compiler"
 fi
 
+# --- packets ----------------------------------------------------------------------------------------------------
+
+golden_packets_are_made() { diff -u "$TOP/tests/golden/packets.txt" <("$TOP/tests/golden/make_packets.py"); }
+
+if /usr/bin/python3 -c 'import scapy' 2>/dev/null; then
+	check golden/packets golden_packets_are_made
+else
+	result SKIP golden/packets "no scapy"
+fi
+if command -v clang++-19 >/dev/null; then
+	check fuzz/pkt "$TOP/scripts/fuzz.sh" pkt 5
+else
+	result SKIP fuzz/pkt "no clang++-19"
+fi
+
 # --- the provider -----------------------------------------------------------------------------------------------
 
 # provider_tests NAME SANITIZERS: what the build has to say goes to the terminal.

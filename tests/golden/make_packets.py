@@ -228,7 +228,7 @@ def congestion():
 
 
 def captured():
-    """Packets that others' hardware has sent, iCRC included: taken as they are, from the tests of scapy."""
+    """Packets whose iCRC is known from elsewhere: scapy's own tests have both, the CNP as a ConnectX-4 sent it."""
     data = bytes.fromhex(
         "45c2003c718c4000401191610a0011010a001201"  # IP
         "000012b700280000"  # UDP

@@ -15,7 +15,7 @@ TEST(Icrc, GoldenPackets)
 		EXPECT_EQ(g.icrc(), g.icrc_there()) << g.name;
 }
 
-// Sent by others' hardware: a ConnectX-4's CNP, and a SEND of UC that scapy's tests have.
+// Known from elsewhere: a CNP that a ConnectX-4 sent, and a SEND of UC, both from scapy's own tests.
 TEST(Icrc, CapturedPackets)
 {
 	EXPECT_EQ(golden_packet("captured_cnp").icrc(), 0x2a00fd82u);

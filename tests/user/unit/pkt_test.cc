@@ -257,6 +257,21 @@ TEST(PktRequestOpcode, EveryWrOfEveryServiceAtEveryPlace)
 	EXPECT_EQ(herald_pkt_request_opcode(HERALD_CLASS_RC, HERALD_WR_LOCAL_INV, true, true), -1);
 }
 
+// The other way: the end of a message tells which WR it was, the packets before only what kind.
+TEST(PktRequestOpcode, RowsTellTheWr)
+{
+	for (auto &r : requests) {
+		EXPECT_EQ(herald_pkt_row(r.ops[3])->wr_opcode, r.wr);
+		if (r.ops[2] < 0)
+			continue;
+		EXPECT_EQ(herald_pkt_row(r.ops[2])->wr_opcode, r.wr);
+		for (int place : {0, 1})
+			EXPECT_EQ(herald_opcode(herald_pkt_row(r.ops[place])->wr_opcode)->traits &
+					  (HERALD_OP_IMM | HERALD_OP_INVALIDATE),
+				  0);
+	}
+}
+
 // --- golden packets ----------------------------------------------------------------------------------------------
 
 TEST(PktGolden, HasEveryOpcode)
@@ -314,6 +329,7 @@ TEST(PktRoundTrip, FieldsTooWideLoseTheirUpperBits)
 {
 	herald_pkt in = full(HERALD_BTH_RC_FLUSH), out;
 
+	in.migreq = false;
 	in.pad = 4;
 	in.dest_qpn = 0xff000001;
 	in.psn = 0x01000002;
@@ -323,6 +339,7 @@ TEST(PktRoundTrip, FieldsTooWideLoseTheirUpperBits)
 	EXPECT_EQ(out.dest_qpn, 1u);
 	EXPECT_EQ(out.psn, 2u);
 	EXPECT_EQ(out.pad, 0);
+	EXPECT_FALSE(out.migreq); // whose bit is above the pad's
 	EXPECT_EQ(out.flush_placement, 1u);
 	EXPECT_EQ(out.flush_selectivity, 2u);
 	EXPECT_TRUE(out.ack_req);
