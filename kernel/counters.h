@@ -36,7 +36,7 @@
 	X(path_migration_errors)   /* ... that should have, and could not */ \
 	X(nak_sequence)            /* a later message came first (a fault) */ \
 	X(duplicates)              /* seen again and not executed (a fault) */ \
-	X(icrc_dropped)            /* damaged on the way (a fault) */ \
+	X(icrc_dropped)            /* damaged on the way (or by a fault) */ \
 	X(nak_invalid_request)     /* refused: what the QP does not offer, or too long */ \
 	X(nak_access)              /* refused: remote key, range or rights */ \
 	X(nak_operation)           /* refused: the responder's own memory */ \
@@ -52,7 +52,23 @@
 	X(bad_ring_index)          /* rings whose index makes no sense: the QP is in error */ \
 	X(bad_key)                 /* local or remote keys that were refused */ \
 	X(events_coalesced)        /* asynchronous events that one not yet delivered stands for */ \
-	X(faults_struck)           /* docs/faults.md */
+	X(faults_struck)           /* docs/faults.md */ \
+	X(wire_tx_trains)          /* skbs; of several packets if there was more to send */ \
+	X(wire_tx_packets)         /* ... and the packets in them */ \
+	X(wire_tx_down)            /* packets that did not leave: the port, or no socket */ \
+	X(wire_tx_no_route)        /* ... no route, or no such address of ours */ \
+	X(wire_tx_too_big)         /* ... larger than the path's MTU */ \
+	X(wire_tx_dropped)         /* ... by the stack or the interface's queue */ \
+	X(wire_rx_trains)          /* skbs */ \
+	X(wire_rx_packets)         /* ... and the packets in them, good or bad */ \
+	X(wire_rx_copied)          /* trains that were in pieces in memory */ \
+	X(wire_rx_down)            /* packets that came while the port was down */ \
+	X(wire_rx_malformed)       /* ... with wrong lengths, or with IP options */ \
+	X(wire_rx_fragmented)      /* ... that somebody had fragmented */ \
+	X(wire_rx_no_qp)           /* ... for a QP that is not there, or not of this device */ \
+	X(wire_rx_no_memory)	\
+	X(wire_rx_cnp)             /* congestion notifications: not acted on */ \
+	X(wire_icmp_errors)        /* ICMP says that a packet did not get there: not acted on */
 
 enum herald_counter {
 #define HERALD_COUNTER_ENUM(name) HERALD_CTR_##name,

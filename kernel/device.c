@@ -23,6 +23,7 @@
 #include "ioctl.h"
 #include "mr.h"
 #include "srq.h"
+#include "wire.h"
 
 /* Writers of the list; readers use RCU. */
 static DEFINE_SPINLOCK(herald_devices_lock);
@@ -67,6 +68,16 @@ struct herald_dev *herald_dev_find_by_gid(struct net *net, const union ib_gid *g
 	return NULL;
 }
 
+void herald_devs_on_interface(struct net *net, int ifindex,
+			      void (*fn)(struct herald_dev *dev, void *arg), void *arg)
+{
+	struct herald_dev *dev;
+
+	list_for_each_entry_rcu(dev, &herald_devices, node)
+		if (herald_dev_net(dev) == net && herald_dev_has_ifindex(dev, ifindex))
+			fn(dev, arg);
+}
+
 u32 herald_dev_mtu(struct herald_dev *dev)
 {
 	struct net_device *ndev;
@@ -86,6 +97,7 @@ static void herald_device_free_tables(struct herald_dev *dev)
 {
 	WARN_ON(!xa_empty(&dev->keys));
 	WARN_ON(!xa_empty(&dev->ahs));
+	WARN_ON(!list_empty(&dev->routes.list));
 	xa_destroy(&dev->keys);
 	xa_destroy(&dev->ahs);
 	herald_faults_exit(dev);
@@ -114,6 +126,7 @@ static void herald_dealloc_driver(struct ib_device *ibdev)
 
 	WRITE_ONCE(dev->dead, true);
 	herald_control_remove(dev);
+	herald_wire_detach(dev);
 	/* Queued under the lock: whoever sees the list empty can drain the queue. */
 	spin_lock(&herald_devices_lock);
 	if (!list_empty(&dev->node))
@@ -130,6 +143,7 @@ void herald_device_netdev_gone(struct net_device *ndev)
 	rcu_read_lock();
 	dev = herald_device_on(ndev);
 	if (dev) {
+		get_device(&dev->ib.dev);
 		WRITE_ONCE(dev->dead, true);
 		RCU_INIT_POINTER(dev->ndev, NULL);
 		herald_port_gone(dev);
@@ -140,6 +154,11 @@ void herald_device_netdev_gone(struct net_device *ndev)
 		ib_device_put(&dev->ib);
 	}
 	rcu_read_unlock();
+	if (!dev)
+		return;
+	/* The namespace may go as soon as its interfaces have. */
+	herald_wire_detach(dev);
+	put_device(&dev->ib.dev);
 }
 
 static struct herald_dev *herald_device_first(void)
@@ -193,6 +212,8 @@ static int herald_device_init_tables(struct herald_dev *dev)
 	spin_lock_init(&dev->gsi_lock);
 	spin_lock_init(&dev->mcast.lock);
 	hash_init(dev->mcast.groups);
+	spin_lock_init(&dev->routes.lock);
+	INIT_LIST_HEAD(&dev->routes.list);
 
 	dev->gids = kvcalloc(HERALD_GID_TABLE_LEN, sizeof(*dev->gids), GFP_KERNEL);
 	dev->counters = alloc_percpu(struct herald_counters);
@@ -260,9 +281,12 @@ static int herald_device_attach(struct herald_dev *dev, struct net_device *ndev)
 	rcu_read_unlock();
 	if (taken)
 		return -EEXIST;
-	err = ib_device_set_netdev(&dev->ib, real, 1);
+	err = herald_wire_attach(dev, dev_net(ndev));
 	if (err)
 		return err;
+	err = ib_device_set_netdev(&dev->ib, real, 1);
+	if (err)
+		return err;	/* the caller's ib_dealloc_device() detaches it */
 
 	rcu_assign_pointer(dev->ndev, ndev);
 	herald_port_attach(dev);

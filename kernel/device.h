@@ -21,6 +21,7 @@
 #include "limits.h"
 
 struct herald_qp;
+struct herald_wire_net;
 
 struct herald_ucontext {
 	struct ib_ucontext ib;
@@ -33,6 +34,7 @@ struct herald_pd {
 /* The GIDs of the port, kept by add_gid/del_gid so that the data path needs no core lock. */
 struct herald_gid_slot {
 	union ib_gid gid;
+	int ifindex;	/* of the interface that has the address */
 	bool valid;
 };
 
@@ -57,6 +59,8 @@ struct herald_gid_slot {
  * @gids_used: slots from here on are empty
  * @gsi: the GSI QP (QPN 1), RCU
  * @mcast: the multicast groups, see mcast.c
+ * @wire: its namespace's sockets; NULL if it has none (RCU)
+ * @routes: those that its QPs and AHs remember, see wire_route.c
  * @counters: per CPU
  * @vector_cpus: the CPUs that were online when the device was made, one for each
  *	completion vector
@@ -104,6 +108,12 @@ struct herald_dev {
 		DECLARE_HASHTABLE(groups, 6);
 		u32 ngroups;
 	} mcast;
+
+	struct herald_wire_net __rcu *wire;
+	struct {
+		spinlock_t lock;	/* irq-safe; a leaf */
+		struct list_head list;
+	} routes;
 
 	struct herald_counters __percpu *counters;
 	struct cpumask vector_cpus;
@@ -249,6 +259,15 @@ bool herald_dev_has_gid(struct herald_dev *dev, const union ib_gid *gid);
 /* Its place in the table, @hint if that is one; or -1.  Context: any. */
 int herald_dev_gid_index(struct herald_dev *dev, const union ib_gid *gid, u8 hint);
 
+/*
+ * The number of the interface that has a GID's address, or 0.  If several have it,
+ * that of the entry @index if it is one of them.  Context: any.
+ */
+int herald_dev_gid_ifindex(struct herald_dev *dev, u32 index, const union ib_gid *gid);
+
+/* Does an interface have an address that is a GID of the device?  Context: any. */
+bool herald_dev_has_ifindex(struct herald_dev *dev, int ifindex);
+
 /**
  * herald_dev_find_by_gid - the device of this host that owns a GID
  * @net: the network namespace it must be in
@@ -260,6 +279,13 @@ int herald_dev_gid_index(struct herald_dev *dev, const union ib_gid *gid, u8 hin
  */
 struct herald_dev *herald_dev_find_by_gid(struct net *net, const union ib_gid *gid,
 					  struct herald_dev *hint);
+
+/*
+ * Call @fn for every device of a namespace that has a GID of an interface.
+ * Context: any, inside rcu_read_lock().
+ */
+void herald_devs_on_interface(struct net *net, int ifindex,
+			      void (*fn)(struct herald_dev *dev, void *arg), void *arg);
 
 /* The network namespace of the device's interface; inside rcu_read_lock(). NULL if it is gone. */
 struct net *herald_dev_net(struct herald_dev *dev);

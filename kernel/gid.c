@@ -7,7 +7,7 @@
 #include "device.h"
 #include "path_migration.h"
 
-static void herald_gid_set(struct herald_dev *dev, u32 index, const union ib_gid *gid)
+static void herald_gid_set(struct herald_dev *dev, u32 index, const union ib_gid *gid, int ifindex)
 {
 	struct herald_gid_slot *slot = &dev->gids[index];
 	unsigned long flags;
@@ -17,6 +17,7 @@ static void herald_gid_set(struct herald_dev *dev, u32 index, const union ib_gid
 	slot->valid = !!gid;
 	if (gid)
 		slot->gid = *gid;
+	slot->ifindex = ifindex;
 	used = max(dev->gids_used, index + 1);
 	while (used && !dev->gids[used - 1].valid)
 		used--;
@@ -27,9 +28,16 @@ static void herald_gid_set(struct herald_dev *dev, u32 index, const union ib_gid
 
 int herald_add_gid(const struct ib_gid_attr *attr, void **context)
 {
+	struct net_device *ndev;
+	int ifindex;
+
 	if (attr->index >= HERALD_GID_TABLE_LEN)
 		return -EINVAL;
-	herald_gid_set(to_hdev(attr->device), attr->index, &attr->gid);
+	rcu_read_lock();
+	ndev = rcu_dereference(attr->ndev);
+	ifindex = ndev ? ndev->ifindex : 0;
+	rcu_read_unlock();
+	herald_gid_set(to_hdev(attr->device), attr->index, &attr->gid, ifindex);
 	return 0;
 }
 
@@ -37,47 +45,79 @@ int herald_del_gid(const struct ib_gid_attr *attr, void **context)
 {
 	if (attr->index >= HERALD_GID_TABLE_LEN)
 		return -EINVAL;
-	herald_gid_set(to_hdev(attr->device), attr->index, NULL);
+	herald_gid_set(to_hdev(attr->device), attr->index, NULL, 0);
 	return 0;
 }
 
-static bool herald_gid_is_at(const struct herald_dev *dev, unsigned int index,
-			     const union ib_gid *gid)
+/* What is looked for among the GIDs: an address, or an interface */
+struct herald_gid_query {
+	const union ib_gid *gid;
+	int ifindex;
+	u32 first;	/* the entry to look at first */
+};
+
+static bool herald_gid_matches(const struct herald_gid_slot *slot, const struct herald_gid_query *q)
 {
-	return dev->gids[index].valid && herald_gid_equal(&dev->gids[index].gid, gid);
+	return slot->valid && (q->gid ? !memcmp(&slot->gid, q->gid, sizeof(slot->gid)) :
+					slot->ifindex == q->ifindex);
 }
 
-static int herald_gid_scan(const struct herald_dev *dev, const union ib_gid *gid)
+static const struct herald_gid_slot *herald_gid_scan(const struct herald_dev *dev,
+						     const struct herald_gid_query *q)
 {
 	unsigned int used = min_t(unsigned int, READ_ONCE(dev->gids_used), HERALD_GID_TABLE_LEN);
 	unsigned int i;
 
+	if (q->first < used && herald_gid_matches(&dev->gids[q->first], q))
+		return &dev->gids[q->first];
 	for (i = 0; i < used; i++)
-		if (herald_gid_is_at(dev, i, gid))
-			return i;
-	return -1;
+		if (herald_gid_matches(&dev->gids[i], q))
+			return &dev->gids[i];
+	return NULL;
+}
+
+/* The index of one, or -1; *ifindex is its interface. */
+static int herald_gid_find(struct herald_dev *dev, const struct herald_gid_query *q, int *ifindex)
+{
+	const struct herald_gid_slot *slot;
+	unsigned int seq;
+
+	do {
+		seq = read_seqbegin(&dev->gid_lock);
+		slot = herald_gid_scan(dev, q);
+		*ifindex = slot ? slot->ifindex : 0;
+	} while (read_seqretry(&dev->gid_lock, seq));
+	return slot ? slot - dev->gids : -1;
 }
 
 bool herald_dev_has_gid(struct herald_dev *dev, const union ib_gid *gid)
 {
-	unsigned int seq;
-	bool found;
+	struct herald_gid_query q = { .gid = gid };
+	int ifindex;
 
-	do {
-		seq = read_seqbegin(&dev->gid_lock);
-		found = herald_gid_scan(dev, gid) >= 0;
-	} while (read_seqretry(&dev->gid_lock, seq));
-	return found;
+	return herald_gid_find(dev, &q, &ifindex) >= 0;
 }
 
 int herald_dev_gid_index(struct herald_dev *dev, const union ib_gid *gid, u8 hint)
 {
-	unsigned int seq;
-	int found;
+	struct herald_gid_query q = { .gid = gid, .first = hint };
+	int ifindex;
 
-	do {
-		seq = read_seqbegin(&dev->gid_lock);
-		found = herald_gid_is_at(dev, hint, gid) ? hint : herald_gid_scan(dev, gid);
-	} while (read_seqretry(&dev->gid_lock, seq));
-	return found;
+	return herald_gid_find(dev, &q, &ifindex);
+}
+
+int herald_dev_gid_ifindex(struct herald_dev *dev, u32 index, const union ib_gid *gid)
+{
+	struct herald_gid_query q = { .gid = gid, .first = index };
+	int ifindex;
+
+	herald_gid_find(dev, &q, &ifindex);
+	return ifindex;
+}
+
+bool herald_dev_has_ifindex(struct herald_dev *dev, int ifindex)
+{
+	struct herald_gid_query q = { .ifindex = ifindex };
+
+	return herald_gid_find(dev, &q, &ifindex) >= 0;
 }

@@ -95,6 +95,10 @@ rule '\<herald_notify_(defer|run|flush) *\(' 'events are decided by cq.c and del
 
 mapfile -t engines < <(files kernel/requester.[ch] kernel/responder.[ch] kernel/ack.[ch])
 forbid '\<sk_buff\>|\<skb_|#include <linux/skbuff.h>' 'engines see no skb' "${engines[@]}"
+mapfile -t wire < <(cd kernel && files wire*.[ch])
+# cq.c has a netlink message
+rule '\<(struct sk_buff|skb_[a-z_]+|alloc_skb|k?free_skb)\>|#include <linux/skbuff.h>' 'only wire_*.c see skbs' \
+	cq.c cq.h "${wire[@]}"
 mapfile -t transports < <(files kernel/transport*.[ch])
 forbid '\<struct herald_ring\>|\<herald_ring_|\<herald_op_fetch\>|\<herald_recv_copy\>|\<(sq|resp)\.ring\>' \
 	'transports see no ring' "${transports[@]}"

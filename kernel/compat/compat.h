@@ -48,6 +48,22 @@
 #define HERALD_EVENT_SPEED_CHANGE	20
 #endif
 
+/* needed until 6.12; the older one takes the socket that is around the sock */
+#ifdef HAVE_UDP_TUNNEL_SOCK
+#define herald_udp_tunnel_setup(net, sock, cfg)	setup_udp_tunnel_sock(net, (sock)->sk, cfg)
+#define herald_udp_tunnel_release(sock)		udp_tunnel_sock_release((sock)->sk)
+#else
+#define herald_udp_tunnel_setup(net, sock, cfg)	setup_udp_tunnel_sock(net, sock, cfg)
+#define herald_udp_tunnel_release(sock)		udp_tunnel_sock_release(sock)
+#endif
+
+/* needed until 6.12 */
+#ifdef HAVE_FLOWI4_DSCP
+#define herald_flow4_set_tos(fl, tos)	((fl)->flowi4_dscp = inet_dsfield_to_dscp(tos))
+#else
+#define herald_flow4_set_tos(fl, tos)	((fl)->flowi4_tos = (tos) & INET_DSCP_MASK)
+#endif
+
 /* The operations whose prototypes differ; see ops.c. */
 extern const struct ib_device_ops herald_compat_ops;
 
