@@ -11,6 +11,7 @@
 #include "device.h"
 #include "mcast.h"
 #include "qp.h"
+#include "wire.h"
 
 struct herald_mcast_group {
 	struct hlist_node node;
@@ -24,6 +25,8 @@ struct herald_mcast_member {
 	struct list_head qp_node;	/* in qp->mcast */
 	struct herald_mcast_group *group;
 	struct herald_qp *qp;
+	union ib_gid gid;		/* the group's */
+	bool joined;			/* the interface listens for it, too */
 };
 
 static u32 herald_mcast_hash(const union ib_gid *gid)
@@ -84,13 +87,13 @@ static int herald_mcast_add(struct herald_qp *qp, const union ib_gid *gid,
 	return 0;
 }
 
+/* The member is the caller's then, for herald_mcast_free(). */
 static void herald_mcast_del(struct herald_dev *dev, struct herald_mcast_member *member)
 {
 	struct herald_mcast_group *group = member->group;
 
 	list_del(&member->node);
 	list_del(&member->qp_node);
-	kfree(member);
 	if (--group->nmembers)
 		return;
 	hash_del(&group->node);
@@ -99,6 +102,16 @@ static void herald_mcast_del(struct herald_dev *dev, struct herald_mcast_member 
 }
 
 /* --------------------------------------------------------- operations -- */
+
+/* @member: of no group any more, or not yet; or NULL */
+static void herald_mcast_free(struct herald_dev *dev, struct herald_mcast_member *member)
+{
+	if (!member)
+		return;
+	if (member->joined)
+		herald_wire_leave(dev, &member->gid);
+	kfree(member);
+}
 
 int herald_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
@@ -121,13 +134,15 @@ int herald_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	group->gid = *gid;
 	INIT_LIST_HEAD(&group->members);
 	member->qp = qp;
+	member->gid = *gid;
+	member->joined = herald_wire_join(qp->dev, gid);
 
 	spin_lock_irqsave(&qp->dev->mcast.lock, flags);
 	err = herald_mcast_add(qp, gid, &group, &member);
 	spin_unlock_irqrestore(&qp->dev->mcast.lock, flags);
 out:
 	kfree(group);
-	kfree(member);
+	herald_mcast_free(qp->dev, member);
 	return err;
 }
 
@@ -145,7 +160,10 @@ int herald_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	if (member)
 		herald_mcast_del(qp->dev, member);
 	spin_unlock_irqrestore(&qp->dev->mcast.lock, flags);
-	return member ? 0 : -EINVAL;
+	if (!member)
+		return -EINVAL;
+	herald_mcast_free(qp->dev, member);
+	return 0;
 }
 
 int herald_mcast_members(struct herald_dev *dev, const union ib_gid *gid, struct herald_qp **qps,
@@ -185,5 +203,6 @@ void herald_mcast_forget(struct herald_qp *qp)
 		if (member)
 			herald_mcast_del(dev, member);
 		spin_unlock_irqrestore(&dev->mcast.lock, flags);
+		herald_mcast_free(dev, member);
 	} while (member);
 }

@@ -23,6 +23,7 @@ struct herald_path_cache;
 struct herald_qp;
 struct net;
 struct sock;
+union ib_gid;
 
 #define HERALD_WIRE_MAX_SEGS	240	/* of a train; its bitmap and counts are made for that */
 
@@ -72,6 +73,16 @@ int herald_wire_attach(struct herald_dev *dev, struct net *net);
  * over, as does the namespace.  Context: process, may sleep; RTNL or not.
  */
 void herald_wire_detach(struct herald_dev *dev);
+
+/* ----------------------------------------------------- wire_mcast.c -- */
+
+/*
+ * The device's interface is to listen to a group: true if it does now, and
+ * herald_wire_leave() must be called once; false if it cannot, and only members on
+ * this host get what is sent.  Context: process, may sleep; not under RTNL.
+ */
+bool herald_wire_join(struct herald_dev *dev, const union ib_gid *group);
+void herald_wire_leave(struct herald_dev *dev, const union ib_gid *group);
 
 /* ----------------------------------------------------- wire_route.c -- */
 

@@ -11,6 +11,7 @@
 #include <net/dst.h>
 #include <net/ip.h>
 #include <net/ip6_fib.h>
+#include <net/ip_fib.h>
 #include <net/ipv6.h>
 #include <net/l3mdev.h>
 #include <net/route.h>
@@ -47,6 +48,18 @@ static __be32 gid_ipv4(const union ib_gid *gid)
 	return ((const struct in6_addr *)gid)->s6_addr32[3];
 }
 
+/*
+ * Is there a route?  Asked for one by an interface, the stack takes for on its link
+ * what there is none to, blackholes too.
+ */
+static int check_v4(struct net *net, const struct flowi4 *fl)
+{
+	struct flowi4 copy = *fl;
+	struct fib_result res;
+
+	return ipv4_is_multicast(fl->daddr) ? 0 : fib_lookup(net, &copy, &res, 0);
+}
+
 static struct dst_entry *find_v4(struct net *net, const struct herald_av *av,
 				 struct net_device *ndev, u16 sport)
 {
@@ -54,16 +67,21 @@ static struct dst_entry *find_v4(struct net *net, const struct herald_av *av,
 		.daddr = gid_ipv4(&av->dgid),
 		.saddr = gid_ipv4(&av->sgid),
 		.flowi4_oif = ndev->ifindex,
+		.flowi4_iif = LOOPBACK_IFINDEX,
 		.flowi4_proto = IPPROTO_UDP,
 		.fl4_sport = htons(sport),
 		.fl4_dport = htons(ROCE_V2_UDP_DPORT),
 	};
 	struct rtable *rt;
+	int err;
 
 	/* An address of this host may be another interface's. */
 	if (inet_addr_type_dev_table(net, ndev, fl.daddr) == RTN_LOCAL)
 		fl.flowi4_oif = l3mdev_master_ifindex_rcu(ndev);
 	herald_flow4_set_tos(&fl, av->traffic_class);
+	err = check_v4(net, &fl);
+	if (err)
+		return ERR_PTR(err);
 	rt = ip_route_output_flow(net, &fl, NULL);
 	if (IS_ERR(rt))
 		return ERR_CAST(rt);

@@ -224,7 +224,7 @@ static int send(const struct herald_wire_net *wire, struct sk_buff *skb)
 	int err = skb->protocol == htons(ETH_P_IP) ? ip_local_out(wire->net, wire->sk4, skb) :
 						     ip6_local_out(wire->net, wire->sk6, skb);
 
-	return net_xmit_eval(err);
+	return err > 0 ? net_xmit_errno(err) : err;
 }
 
 static enum herald_counter counter_of(int err)
