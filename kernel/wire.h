@@ -206,7 +206,7 @@ static inline const u8 *herald_wire_segment(struct sk_buff *skb, u32 segment, u3
 	return skb->data + segment * seg_len;
 }
 
-/* What the sockets call; -errno of nothing.  Context: softirq, RCU. */
+/* The sockets' functions: a packet or train, and an ICMP error.  Context: softirq, RCU. */
 int herald_wire_rcv(struct sock *sk, struct sk_buff *skb);
 int herald_wire_icmp_error(struct sock *sk, struct sk_buff *skb);
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Devices come and go: on every kind of interface, many at once; the interface renamed or unregistered under them; in
-# use when they are deleted; the module removed (CASES 48, 49, 50, 60, 87, 89).
+# use when they are deleted; the module removed (CASES 48, 49, 50, 60, 87, 89). The UDP port is open in a namespace that
+# has devices, and only as long as it has.
 # timeout: 400
 # lanes: uml debug
 . "$(dirname "$0")/lib.sh"
@@ -158,6 +159,39 @@ port_state() {
 	link_del l0
 }
 
+listening() { # NETNS N: so many sockets have the RoCEv2 port
+	[ "$(ip netns exec "$1" ss -Huln 'sport = :4791' | wc -l)" = "$2" ]
+}
+netns_with_link() { # NETNS DEVICE
+	ip netns add "$1" && ip netns exec "$1" ip link add ns0 type dummy && ip -n "$1" link set ns0 up || return 1
+	ip netns exec "$1" rdma link add "$2" type herald netdev ns0
+}
+
+port_open() {
+	ip netns add na && listening na 0 || return 1
+	ip netns exec na ip link add ns0 type dummy && ip netns exec na ip link add ns1 type dummy || return 1
+	ip netns exec na rdma link add l0 type herald netdev ns0 && listening na 2 || return 1
+	ip netns exec na rdma link add l1 type herald netdev ns1 && listening na 2 || return 1
+	link_del l0 && listening na 2 || return 1
+	link_del l1 && listening na 0 || return 1
+	ip netns del na
+}
+moved_to_netns() {
+	netns_with_link na l0 && ip netns add nb || return 1
+	ip -n na link set ns0 netns nb || return 1
+	wait_until gone l0
+	listening na 0 && listening nb 0 || return 1
+	ip netns exec nb rdma link add l0 type herald netdev ns0 && listening nb 2 && link_del l0 && listening nb 0 || return 1
+	ip netns del na && ip netns del nb
+}
+netns_deleted() {
+	local i
+	for i in $(seq $((10 / FACTOR + 2))); do
+		netns_with_link na l0 && ip netns del na || return 1
+		wait_until gone l0
+	done
+}
+
 check load_modules 30 load_modules || exit 1
 add_netdev dum0 192.0.2.1/24
 veth_pair veth0 198.51.100.1/24 veth1 198.51.100.2/24 9000
@@ -180,6 +214,9 @@ try unregistered 60 unregistered
 try port_state 60 port_state
 try deleted_in_use 60 deleted_in_use
 try unregistered_in_use 60 unregistered_in_use
+try port_open 30 port_open
+try moved_to_netns 60 moved_to_netns
+try netns_deleted 60 netns_deleted
 try held_open 30 held_open
 try removed_with_user 90 removed_with_user
 exit 0
