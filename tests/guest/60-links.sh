@@ -12,6 +12,8 @@
 try() { # NAME SECONDS CMD...
 	rdma link del l0 2>/dev/null
 	ip link del un0 2>/dev/null
+	ip netns del na 2>/dev/null
+	ip netns del nb 2>/dev/null
 	check "$@"
 }
 
