@@ -136,6 +136,21 @@ static int hold_sges(struct herald_cursor *c, u64 len)
 	return len ? -EACCES : 0;
 }
 
+static void open_linear(struct herald_cursor *c, u64 off)
+{
+	const struct herald_span *span = c->span;
+
+	c->va = span->linear + off;
+	c->run = span->length - off;
+	if (unlikely(span->seg)) {
+		u32 into = (u32)off % span->seg;
+
+		c->va += (u32)off / span->seg * span->gap;
+		c->run = min_t(u64, c->run, span->seg - into);
+	}
+	c->off = off + c->run;
+}
+
 int herald_cursor_open(struct herald_cursor *c, const struct herald_span *span, u64 off, u64 len)
 {
 	c->span = span;
@@ -147,8 +162,7 @@ int herald_cursor_open(struct herald_cursor *c, const struct herald_span *span, 
 	if (!herald_range_inside(off, len, 0, span->length))
 		return -EACCES;
 	if (span->linear) {
-		c->va = span->linear + off;
-		c->run = span->length - off;
+		open_linear(c, off);
 		return 0;
 	}
 	if (span->nsge > HERALD_MAX_SGE || (span->remote && span->nsge > 1))
@@ -163,13 +177,26 @@ int herald_cursor_open(struct herald_cursor *c, const struct herald_span *span, 
 	return 0;
 }
 
+/* The next segment of linear memory. */
+static void next_segment(struct herald_cursor *c)
+{
+	c->va += c->span->gap;
+	c->run = min_t(u64, c->span->seg, c->span->length - c->off);
+	c->off += c->run;
+}
+
 /* Find the next run.  There is one: nobody moves more than he opened. */
 static void next_run(struct herald_cursor *c)
 {
-	const struct herald_sge *sge = &c->span->sge[c->first + c->at];
+	const struct herald_sge *sge;
 	struct herald_mem *mem;
 	u64 addr, left;
 
+	if (unlikely(c->span->linear)) {
+		next_segment(c);
+		return;
+	}
+	sge = &c->span->sge[c->first + c->at];
 	while (c->off == sge->length) {
 		c->at++;
 		c->off = 0;

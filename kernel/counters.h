@@ -68,7 +68,17 @@
 	X(wire_rx_no_qp)           /* ... for a QP that is not there, or not of this device */ \
 	X(wire_rx_no_memory)	\
 	X(wire_rx_cnp)             /* congestion notifications: not acted on */ \
-	X(wire_icmp_errors)        /* ICMP says that a packet did not get there: not acted on */
+	X(wire_icmp_errors)        /* ICMP says that a packet did not get there: not acted on */ \
+	X(wire_out_of_sequence)    /* packets that came too early: some before them are missing */ \
+	X(wire_responses_lost)     /* answers with data that were asked for again */ \
+	X(wire_naks_received)		\
+	X(wire_rnr_received)		\
+	X(wire_ghosts)             /* answers to what was done already, or never asked */ \
+	X(wire_bad_response)       /* answers that are not what was asked for: the WR failed */ \
+	X(wire_wrong_service)      /* ... of a service that the QP is not of */ \
+	X(wire_wrong_path)         /* ... from elsewhere, or of another partition */ \
+	X(wire_queue_full)         /* trains that came faster than they were taken */ \
+	X(wire_no_memory)          /* answers not sent for want of it */
 
 enum herald_counter {
 #define HERALD_COUNTER_ENUM(name) HERALD_CTR_##name,

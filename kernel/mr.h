@@ -227,6 +227,8 @@ int herald_window_extent(struct herald_window *win, u32 key, u64 *addr, u64 *len
  * @sge: scatter/gather list, or NULL
  * @nsge: its length
  * @linear: kernel memory instead (inline data, a header), or NULL
+ * @seg: with @linear: it is in segments of so many bytes; 0: in one
+ * @gap: bytes between two segments that do not belong to it
  * @length: bytes it covers
  * @qp: the QP whose PD, and whose window bindings, the keys must belong to
  * @access: enum ib_access_flags that every key must carry (0 for reading one's own)
@@ -237,6 +239,8 @@ struct herald_span {
 	const struct herald_sge *sge;
 	u32 nsge;
 	void *linear;
+	u32 seg;
+	u32 gap;
 	u64 length;
 	struct herald_qp *qp;
 	int access;
@@ -250,7 +254,7 @@ struct herald_span {
  * @bias: added to an address gives the offset in the window's memory
  * @va: the next byte
  * @run: bytes there without a gap
- * @off: bytes of span->sge[@first + @at] before @va + @run
+ * @off: bytes of span->sge[@first + @at] before @va + @run; in linear memory, of the span
  * @first: the SGE in which it was opened
  * @held: how many of @mem are held
  * @at: the SGE it is in, counted from @first

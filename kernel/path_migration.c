@@ -47,7 +47,7 @@ static u16 alt_partition(const struct herald_qp *qp)
 }
 
 /* The path of a QP, as a message has it that was sent over it. */
-static void read_path(struct herald_qp *qp, struct herald_av *av, u16 *pkey)
+void herald_path_read(struct herald_qp *qp, struct herald_av *av, u16 *pkey)
 {
 	unsigned int seq;
 
@@ -66,7 +66,7 @@ static bool path_is_there(struct herald_qp *qp, struct herald_qp *peer, s64 seen
 
 	if (likely(qp->sq.path_seen == seen))
 		return true;
-	read_path(qp, &av, &pkey);
+	herald_path_read(qp, &av, &pkey);
 	if (!herald_dev_has_gid(qp->dev, &av.sgid) || !herald_dev_has_gid(peer->dev, &av.dgid))
 		return false;
 	qp->sq.path_seen = seen;
@@ -236,24 +236,63 @@ bool herald_mig_refuse(struct herald_qp *qp, struct herald_deferred *d)
 	return armed;
 }
 
-bool herald_mig_follow(struct herald_qp *qp, struct herald_qp *peer, struct herald_deferred *d)
+/* Does a message with this path come over ours?  Context: @av is read as a whole. */
+static bool is_way_of(const struct herald_av *av, const union ib_gid *from, const union ib_gid *to)
+{
+	return herald_gid_equal(&av->dgid, from) && herald_gid_equal(&av->sgid, to);
+}
+
+bool herald_mig_follow_from(struct herald_qp *qp, const union ib_gid *from, const union ib_gid *to,
+			    u16 pkey, struct herald_deferred *d)
 {
 	unsigned long flags;
-	struct herald_av av;
 	bool arrives;
-	u16 pkey;
 
-	read_path(peer, &av, &pkey);
-	if (!pkey)
-		return false;
 	spin_lock_irqsave(&qp->lock, flags);
 	/* another path may have been loaded since it was seen */
-	if (herald_av_mirrors(&av, &qp->alt_av))
+	if (is_way_of(&qp->alt_av, from, to))
 		move(qp, HERALD_MIG_PEER_MOVED, pkey, d);
 	/* this end may have moved by itself meanwhile */
-	arrives = herald_av_mirrors(&av, &qp->av) && pkey == herald_qp_partition(qp);
+	arrives = is_way_of(&qp->av, from, to) && pkey == herald_qp_partition(qp);
 	spin_unlock_irqrestore(&qp->lock, flags);
 	return arrives;
+}
+
+bool herald_mig_follow(struct herald_qp *qp, struct herald_qp *peer, struct herald_deferred *d)
+{
+	struct herald_av av;
+	u16 pkey;
+
+	herald_path_read(peer, &av, &pkey);
+	return pkey && herald_mig_follow_from(qp, &av.sgid, &av.dgid, pkey, d);
+}
+
+/* How a packet arrives, as a message does in look_twice(). */
+static enum herald_arrival look_at_packet(const struct herald_qp *qp, const union ib_gid *from,
+					  const union ib_gid *to, u16 pkey, bool migreq)
+{
+	int state = READ_ONCE(qp->attr.path_mig_state);
+	bool primary = is_way_of(&qp->av, from, to) && pkey && pkey == herald_qp_partition(qp);
+
+	if (unlikely(state == IB_MIG_ARMED) && migreq && is_way_of(&qp->alt_av, from, to) &&
+	    (!primary || pkey == alt_partition(qp)))
+		return HERALD_ARRIVES_MOVED;
+	if (!primary)
+		return HERALD_NOT_FOR_US;
+	return state == IB_MIG_REARM && !migreq ? HERALD_ARRIVES_ARMING : HERALD_ARRIVES;
+}
+
+enum herald_arrival herald_path_of_packet(struct herald_qp *qp, const union ib_gid *from,
+					  const union ib_gid *to, u16 pkey, bool migreq)
+{
+	enum herald_arrival how;
+	unsigned int seq;
+
+	do {
+		seq = read_seqcount_begin(&qp->path_seq);
+		how = look_at_packet(qp, from, to, pkey, migreq);
+	} while (read_seqcount_retry(&qp->path_seq, seq));
+	return how;
 }
 
 /* -------------------------------------------------------------- modify -- */

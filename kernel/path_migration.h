@@ -37,6 +37,7 @@ struct herald_mig_step {
 const struct herald_mig_step *herald_mig_table(int state, enum herald_mig_input input);
 
 struct herald_av;
+struct herald_av;
 struct herald_deferred;
 struct herald_qp;
 
@@ -51,6 +52,9 @@ void herald_paths_changed(void);
  */
 void herald_path_begin(struct herald_qp *qp);
 void herald_path_end(struct herald_qp *qp);
+
+/* The path of a QP and its partition, as of one moment.  Context: any. */
+void herald_path_read(struct herald_qp *qp, struct herald_av *av, u16 *pkey);
 
 /* What a message is to the QP that it was sent to */
 enum herald_arrival {
@@ -112,6 +116,20 @@ bool herald_mig_refuse(struct herald_qp *qp, struct herald_deferred *d);
  * too.  True if it can be taken now.  Context: any; no lock held.
  */
 bool herald_mig_follow(struct herald_qp *qp, struct herald_qp *peer, struct herald_deferred *d);
+
+/*
+ * The same for a packet that came over the wire, from one GID to another, in the
+ * partition @pkey.
+ */
+bool herald_mig_follow_from(struct herald_qp *qp, const union ib_gid *from, const union ib_gid *to,
+			    u16 pkey, struct herald_deferred *d);
+
+/*
+ * How a packet from the wire arrives; @migreq: its sender is in the state MIGRATED.
+ * Context: any; no lock held.
+ */
+enum herald_arrival herald_path_of_packet(struct herald_qp *qp, const union ib_gid *from,
+					  const union ib_gid *to, u16 pkey, bool migreq);
 
 /* May a modify set this state (as a process has it, so anything)?  Context: qp->lock held. */
 bool herald_mig_may_set(const struct herald_qp *qp, int state, bool has_alt);

@@ -15,6 +15,7 @@
 #include "srq.h"
 #include "transport.h"
 #include "udata.h"
+#include "wire_qp.h"
 
 #define QPN_GSI		1
 #define QPN_FIRST	0x000010
@@ -288,6 +289,7 @@ static int make_rings(struct herald_qp *qp, const struct ib_qp_init_attr *init,
 
 static void free_rings(struct herald_qp *qp)
 {
+	herald_wire_qp_exit(qp);
 	herald_ring_destroy(&qp->sq.ring);
 	herald_ring_destroy(&qp->resp.ring);
 }
@@ -395,7 +397,7 @@ int herald_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib
 	if (!qp->ref)
 		goto err_count;
 	setup(qp, dev, init, uctx);
-	ret = make_rings(qp, init, uctx);
+	ret = make_rings(qp, init, uctx) ?: herald_wire_qp_init(qp);
 	if (ret)
 		goto err_rings;
 	ret = introduce(qp, udata);

@@ -24,6 +24,7 @@ struct herald_cq;
 struct herald_srq;
 struct herald_dev;
 struct herald_transport_ops;
+struct herald_wire_qp;
 
 enum herald_qp_event_latch {
 	HERALD_LATCH_COMM_EST	= 1 << 0,	/* raised since RTR was entered */
@@ -105,6 +106,7 @@ struct herald_qp {
 	u32 qkey;
 	u32 mtu;			/* bytes */
 	struct herald_event_source events;
+	struct herald_wire_qp *wire;	/* what it needs on the wire, or NULL; see wire_qp.h */
 
 	struct {
 		struct herald_engine engine;

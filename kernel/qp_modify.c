@@ -21,6 +21,7 @@
 #include "responder.h"
 #include "srq.h"
 #include "udata.h"
+#include "wire_qp.h"
 
 #define MAX_24BIT	0xffffffu
 #define MAX_5BIT	31
@@ -367,6 +368,11 @@ static void enter(struct herald_qp *qp, const struct change *c)
 	switch (c->to) {
 	case IB_QPS_RTR:
 		qp->latch &= ~HERALD_LATCH_COMM_EST;
+		herald_wire_qp_rtr(qp);
+		break;
+	case IB_QPS_RTS:
+		if (c->from == IB_QPS_RTR)
+			herald_wire_qp_rts(qp);
 		break;
 	case IB_QPS_ERR:
 		qp->provoked &= ~HERALD_LATCH_LAST_WQE;
@@ -524,6 +530,8 @@ int herald_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, stru
 		return ret;
 	ret = check_attr(qp, &c);
 	put_alt_path(&c);
+	if (!ret && (mask & IB_QP_STATE) && (mask & IB_QP_AV) && attr->qp_state == IB_QPS_RTR)
+		ret = herald_wire_qp_connect(qp, &c.av);
 	if (ret)
 		return ret;
 
@@ -562,6 +570,7 @@ int herald_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
 	spin_lock_irqsave(&qp->lock, flags);
 	*attr = qp->attr;
 	attr->qp_state = qp->state;
+	herald_wire_qp_query(qp, attr);
 	attr->sq_draining = qp->state == IB_QPS_SQD && !(qp->latch & HERALD_LATCH_DRAINED);
 	has_av = qp->has_av;
 	av = qp->av;

@@ -22,14 +22,7 @@
 #include "responder.h"
 #include "timer.h"
 #include "transport.h"
-
-/* What the timer of a QP is running for */
-enum herald_wait {
-	HERALD_WAIT_NONE,
-	HERALD_WAIT_RNR,
-	HERALD_WAIT_ACK,
-	HERALD_WAIT_NOTHING,	/* a NAK asked for another try at once */
-};
+#include "wire_qp.h"
 
 /* Without a local ACK timeout nothing ever counts as lost; look again this often. */
 #define PATIENCE_NS	(100 * NSEC_PER_MSEC)
@@ -68,13 +61,17 @@ static void wait_for_timer(struct herald_qp *qp, enum herald_wait kind, u64 ns)
 
 /* -------------------------------------------------------- completing -- */
 
-static void complete_op(struct herald_qp *qp, int status, struct herald_deferred *d)
+void herald_requester_complete(struct herald_qp *qp, struct herald_op *op, int status,
+			       struct herald_deferred *d)
 {
-	struct herald_op *op = &qp->sq.op;
-
-	qp->sq.busy = false;
 	herald_complete_send(qp, op, status, d);
 	herald_op_put(op);
+}
+
+static void complete_op(struct herald_qp *qp, int status, struct herald_deferred *d)
+{
+	qp->sq.busy = false;
+	herald_requester_complete(qp, &qp->sq.op, status, d);
 }
 
 /*
@@ -82,7 +79,8 @@ static void complete_op(struct herald_qp *qp, int status, struct herald_deferred
  * finds the QP in the state that the error put it in.  Holding the responder
  * meanwhile, if it is free, puts the error before the receive queue's flushes.
  */
-static void complete_in_error(struct herald_qp *qp, int status, struct herald_deferred *d)
+void herald_requester_fail(struct herald_qp *qp, struct herald_op *op, int status,
+			   struct herald_deferred *d)
 {
 	bool own = herald_responder_own(qp, NULL);
 
@@ -90,26 +88,34 @@ static void complete_in_error(struct herald_qp *qp, int status, struct herald_de
 		herald_qp_error(qp, -1, d);
 	else
 		herald_qp_sq_error(qp, d);
-	complete_op(qp, status, d);
+	herald_requester_complete(qp, op, status, d);
 	if (own)
 		herald_responder_release(qp, d);
 }
 
-/* Retries are counted for each path anew. */
-static void start_retries(struct herald_qp *qp)
+static void complete_in_error(struct herald_qp *qp, int status, struct herald_deferred *d)
+{
+	qp->sq.busy = false;
+	herald_requester_fail(qp, &qp->sq.op, status, d);
+}
+
+void herald_requester_start_retries(struct herald_qp *qp)
 {
 	qp->sq.path_moves = READ_ONCE(qp->path_moves);
 	qp->sq.retry_left = qp->attr.retry_cnt;
 	qp->sq.rnr_left = qp->attr.rnr_retry;
 }
 
+u64 herald_requester_patience_ns(const struct herald_qp *qp)
+{
+	return herald_ack_timeout_ns(READ_ONCE(qp->attr.timeout)) ?: PATIENCE_NS;
+}
+
 static void retry_later(struct herald_qp *qp)
 {
-	u64 ns = herald_ack_timeout_ns(READ_ONCE(qp->attr.timeout));
-
 	if (unlikely(READ_ONCE(qp->path_moves) != qp->sq.path_moves))
-		start_retries(qp);
-	wait_for_timer(qp, HERALD_WAIT_ACK, ns ?: PATIENCE_NS);
+		herald_requester_start_retries(qp);
+	wait_for_timer(qp, HERALD_WAIT_ACK, herald_requester_patience_ns(qp));
 }
 
 static void wait_a_moment(struct herald_qp *qp)
@@ -120,7 +126,7 @@ static void wait_a_moment(struct herald_qp *qp)
 	wait_for_timer(qp, HERALD_WAIT_NONE, pause ?: MOMENT_NS);
 }
 
-static enum herald_outcome wait_rnr(struct herald_qp *qp)
+enum herald_outcome herald_requester_wait_rnr(struct herald_qp *qp)
 {
 	/* 7 means for ever: IBTA, RNR retry counter */
 	if (qp->sq.rnr_left != 7) {
@@ -140,7 +146,7 @@ static void settle(struct herald_qp *qp, enum herald_outcome out, struct herald_
 	const struct herald_outcome_row *row = herald_outcome_row(out);
 
 	if (row->req_action == HERALD_REQ_RNR_WAIT) {
-		out = wait_rnr(qp);
+		out = herald_requester_wait_rnr(qp);
 		if (out == HERALD_RNR)
 			return;
 		row = herald_outcome_row(out);
@@ -207,18 +213,16 @@ static bool has_new_path(struct herald_qp *qp, bool *failed, struct herald_defer
 		*failed = herald_mig_move(qp, HERALD_MIG_NO_ANSWER, d) == HERALD_MIG_FAILED;
 	if (READ_ONCE(qp->path_moves) == qp->sq.path_moves)
 		return false;
-	start_retries(qp);
+	herald_requester_start_retries(qp);
 	return true;
 }
 
-/* After a NAK, or a wait for an answer that did not come: is there a retry left? */
-static bool may_retry(struct herald_qp *qp, bool *mig_failed, struct herald_deferred *d)
+bool herald_requester_may_retry(struct herald_qp *qp, enum herald_wait why, bool *mig_failed,
+				struct herald_deferred *d)
 {
-	u8 kind = qp->sq.wait_kind;
-
-	if (kind != HERALD_WAIT_ACK && kind != HERALD_WAIT_NOTHING)
+	if (why != HERALD_WAIT_ACK && why != HERALD_WAIT_NOTHING)
 		return true;
-	if (kind == HERALD_WAIT_ACK && !READ_ONCE(qp->attr.timeout))
+	if (why == HERALD_WAIT_ACK && !READ_ONCE(qp->attr.timeout))
 		return true;
 	if (!qp->sq.retry_left) {
 		if (has_new_path(qp, mig_failed, d))
@@ -229,6 +233,16 @@ static bool may_retry(struct herald_qp *qp, bool *mig_failed, struct herald_defe
 	qp->sq.retry_left--;
 	herald_count(qp->dev, HERALD_CTR_retries);
 	return true;
+}
+
+static bool is_local(const struct herald_op *op)
+{
+	return herald_opcode(op->opcode)->kind == HERALD_KIND_LOCAL;
+}
+
+static bool on_wire(const struct herald_qp *qp)
+{
+	return qp->transport == &herald_transport_wire;
 }
 
 /* Move the current op on by one step. */
@@ -243,9 +257,11 @@ static enum herald_progress step(struct herald_qp *qp, struct budget *budget,
 	u64 before = qp->sq.done;
 	bool mig_failed = false;
 
-	if (!may_retry(qp, &mig_failed, d))
+	if (on_wire(qp) && !herald_wire_may_take(qp))
+		return HERALD_BUSY;
+	if (!herald_requester_may_retry(qp, qp->sq.wait_kind, &mig_failed, d))
 		out = HERALD_RETRY_EXCEEDED;
-	else if (herald_opcode(op->opcode)->kind == HERALD_KIND_LOCAL)
+	else if (is_local(op))
 		progress = run_local(qp, op, &out);
 	else
 		progress = qp->transport->push(qp, op, &out, d);
@@ -253,7 +269,9 @@ static enum herald_progress step(struct herald_qp *qp, struct budget *budget,
 
 	if (progress == HERALD_MORE) {
 		budget->bytes -= connected ? qp->sq.done - before : op->length;
-		start_retries(qp);
+		herald_requester_start_retries(qp);
+	} else if (progress == HERALD_DONE && on_wire(qp)) {
+		herald_wire_take(qp, out, IB_WC_SUCCESS);
 	} else if (progress == HERALD_DONE) {
 		budget->bytes -= connected ? op->length - before : op->length;
 		settle(qp, out, d);
@@ -287,6 +305,11 @@ static void start(struct herald_qp *qp, enum herald_outcome out, struct herald_d
 
 	if (herald_fault_armed(&qp->dev->faults, HERALD_FAULT_WR))
 		status = herald_fault_wr(qp);
+	if (on_wire(qp)) {
+		if (status || out != HERALD_OK)
+			herald_wire_take(qp, status ? HERALD_OK : out, status);
+		return;
+	}
 	if (status)
 		doom(qp, status, d);
 	else if (out != HERALD_OK)
@@ -314,7 +337,8 @@ static bool take_next(struct herald_qp *qp, struct herald_deferred *d)
 	qp->sq.done = 0;
 	qp->sq.finish = false;
 	qp->sq.invalidated = false;
-	start_retries(qp);
+	if (!herald_wire_busy(qp))
+		herald_requester_start_retries(qp);
 	qp->sq.wait_kind = HERALD_WAIT_NONE;
 	qp->sq.fate = HERALD_FATE_UNKNOWN;
 	qp->sq.verdict = HERALD_OK;
@@ -333,6 +357,26 @@ static bool out_of_budget(struct budget *budget)
 	return !budget->ops || budget->bytes <= 0;
 }
 
+/* What is under way over the wire: true if something was done. */
+static bool advance_wire(struct herald_qp *qp, unsigned int may, struct budget *budget,
+			 struct herald_deferred *d)
+{
+	enum herald_progress progress;
+	u32 bytes = 0;
+
+	if (may & HERALD_FLUSH_SEND) {
+		if (!herald_wire_flush(qp, d))
+			return false;
+		budget->ops--;
+		return true;
+	}
+	progress = herald_wire_advance(qp, may, &bytes, d);
+	budget->bytes -= bytes;
+	if (progress == HERALD_AGAIN)
+		wait_a_moment(qp);
+	return progress == HERALD_MORE;
+}
+
 /*
  * One look at what there is to do: false if there is nothing now.  The
  * activities are read anew each time: the state may change between two pieces.
@@ -341,6 +385,8 @@ static bool advance(struct herald_qp *qp, struct budget *budget, struct herald_d
 {
 	unsigned int may = herald_qp_may(qp);
 
+	if (on_wire(qp) && advance_wire(qp, may, budget, d))
+		return true;
 	if (may & HERALD_FLUSH_SEND) {
 		if (!qp->sq.busy && !take_next(qp, d))
 			return false;
@@ -353,9 +399,12 @@ static bool advance(struct herald_qp *qp, struct budget *budget, struct herald_d
 		return false;
 	if (!qp->sq.busy) {
 		if (!(may & HERALD_MAY_SEND)) {
-			herald_qp_drained(qp, d);
+			if (!herald_wire_busy(qp))
+				herald_qp_drained(qp, d);
 			return false;
 		}
+		if (on_wire(qp) && !herald_wire_may_take(qp))
+			return false;
 		if (!take_next(qp, d))
 			return false;
 		budget->ops--;
@@ -435,8 +484,10 @@ void herald_requester_stop(struct herald_qp *qp)
 	 * work item own the engine.  So: timer, owner, and both again.
 	 */
 	hrtimer_cancel(&qp->sq.timer);
+	herald_wire_qp_stop(qp);
 	herald_engine_wait_idle(&qp->sq.engine);
 	hrtimer_cancel(&qp->sq.timer);
+	herald_wire_qp_stop(qp);
 	herald_engine_wait_idle(&qp->sq.engine);
 	flush_work(&qp->sq.work);
 }
@@ -454,6 +505,7 @@ void herald_requester_reset(struct herald_qp *qp)
 	qp->sq.finish = false;
 	qp->sq.pause_usec = 0;
 	herald_late_drop(qp);
+	herald_wire_req_reset(qp);
 	if (qp->sq.ring.shm)
 		herald_ring_reset(&qp->sq.ring);
 	while (!herald_engine_release(&qp->sq.engine))

@@ -19,6 +19,7 @@
 #include "requester.h"
 #include "responder.h"
 #include "srq.h"
+#include "wire_qp.h"
 
 #define GRH_LEN		40
 #define RELEASE_ROUNDS	4
@@ -439,6 +440,12 @@ enum herald_progress herald_responder_execute(struct herald_qp *qp, const struct
 	return HERALD_DONE;
 }
 
+enum herald_outcome herald_responder_refuse(struct herald_qp *qp, enum herald_outcome why,
+					    struct herald_deferred *d)
+{
+	return fail(qp, why, d);
+}
+
 /* -------------------------------------------------------- ownership -- */
 
 bool herald_responder_own(struct herald_qp *qp, struct herald_qp *waiter)
@@ -511,13 +518,21 @@ static void flush(struct herald_qp *qp, struct herald_deferred *d)
 	herald_qp_last_wqe(qp, d);
 }
 
+/* What there is to do, as far as it fits into one turn; false: it does not. */
+static bool attend(struct herald_qp *qp, struct herald_deferred *d)
+{
+	if (herald_qp_may(qp) & HERALD_FLUSH_RECV)
+		flush(qp, d);
+	return !qp->wire || herald_wire_respond(qp, d);
+}
+
 void herald_responder_release(struct herald_qp *qp, struct herald_deferred *d)
 {
 	unsigned int rounds = 0;
 
 	while (!herald_engine_release(&qp->resp.engine)) {
-		if (herald_qp_may(qp) & HERALD_FLUSH_RECV)
-			flush(qp, d);
+		if (!attend(qp, d))
+			rounds = RELEASE_ROUNDS;
 		/*
 		 * Others may kick for ever: they are not to hold up this context.
 		 * The work item is queued after the engine was let go of, so its
@@ -534,11 +549,14 @@ void herald_responder_release(struct herald_qp *qp, struct herald_deferred *d)
 
 void herald_responder_kick(struct herald_qp *qp, struct herald_deferred *d)
 {
+	bool all;
+
 	if (!herald_engine_kick(&qp->resp.engine))
 		return;
-	if (herald_qp_may(qp) & HERALD_FLUSH_RECV)
-		flush(qp, d);
+	all = attend(qp, d);
 	herald_responder_release(qp, d);
+	if (!all)
+		herald_qp_queue_responder(qp);
 }
 
 /* ------------------------------------------------------------- life -- */
@@ -563,6 +581,7 @@ void herald_responder_reset(struct herald_qp *qp)
 	qp->resp.busy = false;
 	qp->resp.invalidated = false;
 	qp->resp.ring_dead = false;
+	herald_wire_resp_reset(qp);
 	if (qp->resp.ring.shm)
 		herald_ring_reset(&qp->resp.ring);
 	herald_responder_release(qp, &d);

@@ -64,6 +64,13 @@ enum herald_progress herald_responder_execute(struct herald_qp *qp, const struct
 					      enum herald_outcome *outcome,
 					      struct herald_deferred *d);
 
+/*
+ * What follows for this end from a request that was found wrong before it could
+ * be executed; returns what the requester is to be told.  Context: as execute.
+ */
+enum herald_outcome herald_responder_refuse(struct herald_qp *qp, enum herald_outcome why,
+					    struct herald_deferred *d);
+
 /* What a responder finds that gives the send WR @status; HERALD_OK: nothing does.  Context: any. */
 enum herald_outcome herald_responder_verdict(int status);
 

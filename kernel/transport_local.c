@@ -25,25 +25,11 @@
 #include "responder.h"
 #include "timer.h"
 #include "transport.h"
+#include "wire_qp.h"
 
 #define GRH_LEN			40
+#define QPN_MULTICAST		0xffffffu
 #define CONTROLLED_QKEY		0x80000000u	/* use the QP's own */
-
-static struct herald_span payload_span(struct herald_qp *qp, struct herald_op *op)
-{
-	const struct herald_opcode_row *row = herald_opcode(op->opcode);
-	struct herald_span span = { .length = op->length, .qp = qp };
-
-	if (op->flags & HERALD_WR_INLINE) {
-		span.linear = op->inl;
-	} else {
-		span.sge = op->sge;
-		span.nsge = op->num_sge;
-		if (row->traits & HERALD_OP_WRITES_LOCAL)
-			span.access = IB_ACCESS_LOCAL_WRITE;
-	}
-	return span;
-}
 
 /* Both ports are active, and in one network namespace. */
 static bool reachable(struct herald_dev *from, struct herald_dev *to)
@@ -126,7 +112,8 @@ static struct herald_qp *find_peer(struct herald_qp *qp, enum herald_arrival *ho
 
 	if (peer) {
 		*how = herald_path_arrival(qp, peer);
-		if (*how == HERALD_NOT_FOR_US || !reachable(qp->dev, peer->dev)) {
+		if (*how == HERALD_NOT_FOR_US || peer->transport != qp->transport ||
+		    !reachable(qp->dev, peer->dev)) {
 			herald_qp_put(peer);
 			peer = NULL;
 		}
@@ -189,13 +176,10 @@ static void connected_request(struct herald_qp *qp, const struct herald_op *op,
 static enum herald_outcome check_own(const struct herald_qp *qp, const struct herald_op *op,
 				     const struct herald_span *payload)
 {
-	u8 kind = herald_opcode(op->opcode)->kind;
+	enum herald_outcome out = herald_op_length_check(op);
 
-	if (op->length > HERALD_MAX_MSG)
-		return HERALD_LOC_LEN;
-	if ((kind == HERALD_KIND_ATOMIC || kind == HERALD_KIND_ATOMIC_WRITE) &&
-	    op->length != sizeof(u64))
-		return HERALD_LOC_LEN;
+	if (out != HERALD_OK)
+		return out;
 	/* a message of one piece is judged when that is opened */
 	if (!qp->sq.finish && !qp->sq.done && op->length > HERALD_PIECE &&
 	    herald_span_check(payload))
@@ -207,7 +191,7 @@ static enum herald_outcome check_own(const struct herald_qp *qp, const struct he
 static void bring_again(struct herald_qp *qp, struct herald_qp *peer, struct herald_op *op,
 			struct herald_deferred *d)
 {
-	struct herald_span span = payload_span(qp, op);
+	struct herald_span span = herald_op_span(qp, op);
 	struct herald_cursor payload __uninitialized;
 	struct herald_request rq __uninitialized;
 	enum herald_outcome outcome;
@@ -286,7 +270,7 @@ static enum herald_progress push_connected(struct herald_qp *qp, struct herald_o
 					   enum herald_outcome *outcome,
 					   struct herald_deferred *d)
 {
-	struct herald_span span = payload_span(qp, op);
+	struct herald_span span = herald_op_span(qp, op);
 	struct herald_cursor payload __uninitialized;
 	u32 piece = next_piece(qp, op);
 	enum herald_progress progress;
@@ -404,9 +388,13 @@ static enum herald_progress push_unicast(struct herald_qp *qp, u32 qpn,
 					 const struct herald_request *rq,
 					 enum herald_outcome *outcome, struct herald_deferred *d)
 {
-	struct herald_qp *peer = find_datagram_peer(qp, rq->src_av, qpn);
+	struct herald_qp *peer = NULL;
 	bool taken;
 
+	if (!herald_wire_wanted(qp, rq->src_av))
+		peer = find_datagram_peer(qp, rq->src_av, qpn);
+	else if (herald_wire_send_datagram(qp, rq, qpn))
+		return HERALD_DONE;
 	if (!peer) {
 		herald_count(qp->dev, HERALD_CTR_no_peer);
 		return HERALD_DONE;
@@ -416,13 +404,22 @@ static enum herald_progress push_unicast(struct herald_qp *qp, u32 qpn,
 	return taken ? HERALD_DONE : HERALD_BUSY;
 }
 
-/* One member a step; qp->sq.done counts the members that have it. */
+/*
+ * The wire first, which does not come back to this host, then one member a step:
+ * qp->sq.finish says that the wire has it, qp->sq.done how many members have.
+ */
 static enum herald_progress push_multicast(struct herald_qp *qp, const struct herald_request *rq,
 					   enum herald_outcome *outcome, struct herald_deferred *d)
 {
 	struct herald_qp *peer;
 	bool taken;
 
+	if (!qp->sq.finish && herald_wire_has_others(qp->dev) &&
+	    herald_wire_send_datagram(qp, rq, QPN_MULTICAST)) {
+		qp->sq.finish = true;
+		/* forced, the wire brings it back */
+		return herald_wire_mode() == HERALD_WIRE_FORCE ? HERALD_DONE : HERALD_MORE;
+	}
 	if (!herald_dev_port_up(qp->dev) ||
 	    !herald_mcast_members(qp->dev, &rq->src_av->dgid, &peer, 1, qp->sq.done)) {
 		if (!qp->sq.done)
@@ -514,7 +511,7 @@ static u16 datagram_pkey(const struct herald_qp *qp, const struct herald_op *op)
 static enum herald_progress push_datagram(struct herald_qp *qp, struct herald_op *op,
 					  enum herald_outcome *outcome, struct herald_deferred *d)
 {
-	struct herald_span span = payload_span(qp, op);
+	struct herald_span span = herald_op_span(qp, op);
 	struct herald_cursor payload __uninitialized;
 	const struct herald_av *av = &op->ah->av;
 	u32 qkey = op->u.ud.remote_qkey;

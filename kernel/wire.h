@@ -136,7 +136,7 @@ int herald_route_apply(struct herald_dev *dev, const struct herald_wire_net *wir
  * @gfp: how to allocate
  *
  * The caller appends all segments with skb_put(), leaving the last HERALD_ICRC_LEN
- * bytes of each as they are.
+ * bytes of each as they are, and says in its herald_wire_cb() whether it is to be damaged.
  * Return: a linear skb, or NULL: no memory, or too long; fewer segments may do.
  * Context: any, as @gfp says.
  */
@@ -169,20 +169,22 @@ int herald_wire_xmit(struct herald_dev *dev, const struct herald_av *av,
 /* -------------------------------------------------------- wire_rx.c -- */
 
 /**
- * struct herald_wire_cb - what skb->cb says of a train that was received
+ * struct herald_wire_cb - what skb->cb says of a train
  * @seg_len: bytes of each segment but the last
  * @first: this run's first segment ...
  * @count: ... and how many there are, the bad ones too
  * @bad: segments, counted from the train's first, that are damaged: as if lost
+ * @damage: one that is to be sent is to be damaged on its way; the rest is not set then
  *
- * skb->data is the BTH of segment 0; the skb is linear, and its data may be shared:
- * read only.  The network and transport headers are those of the train, so that the
+ * In one that was received, skb->data is the BTH of segment 0; the skb is linear, and
+ * its data may be shared: read only.  The network and transport headers are those of the train, so that the
  * lengths in them are not a segment's.  There is no interface in it.
  */
 struct herald_wire_cb {
 	u16 seg_len;
 	u8 first;
 	u8 count;
+	bool damage;
 	DECLARE_BITMAP(bad, 256);
 };
 

@@ -251,6 +251,7 @@ load_module() {
 try_module() { load_module "$1" 2>/dev/null || true; }
 
 # load_modules: the RDMA core's user interfaces and the module of DEV_TYPE; herald with leave to provoke events.
+# WIRE: how it uses the wire (the module's parameter).
 load_modules() {
 	local module=$DEV_TYPE
 	try_module ib_uverbs
@@ -258,7 +259,7 @@ load_modules() {
 	try_module ib_umad
 	case $module in
 	rxe) module=rdma_rxe ;;
-	herald) set -- provoke=1 "$@" ;;
+	herald) set -- provoke=1 ${WIRE:+"wire=$WIRE"} "$@" ;;
 	esac
 	load_module "$module" "$@"
 }

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* A connected QP on the wire: its life, and what arrives for it. */
+#include <linux/slab.h>
+
+#include "psn.h"
+#include "responder.h"
+#include "transport.h"
+#include "wire_qp.h"
+
+/* More than this waits for a QP's engine: the rest is lost, as in any queue of a network. */
+#define MAX_WAITING	1024
+
+/* ----------------------------------------------------------------- life -- */
+
+static enum hrtimer_restart answer_overdue(struct hrtimer *timer)
+{
+	struct herald_wire_qp *w = container_of(timer, struct herald_wire_qp, timer);
+
+	herald_requester_kick_work(w->qp);
+	return HRTIMER_NORESTART;
+}
+
+int herald_wire_qp_init(struct herald_qp *qp)
+{
+	struct herald_wire_qp *w;
+
+	if (herald_wire_mode() == HERALD_WIRE_OFF)
+		return 0;
+	w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
+	if (!w)
+		return -ENOMEM;
+	w->qp = qp;
+	w->qp = qp;
+	skb_queue_head_init(&w->requests);
+	skb_queue_head_init(&w->responses);
+	hrtimer_setup(&w->timer, answer_overdue, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	herald_route_init(&w->req.route);
+	herald_route_init(&w->resp.route);
+	qp->wire = w;
+	return 0;
+}
+
+/* Modifies may meet here: the first one's is kept.  Context: as @gfp says. */
+static bool provide(void **where, size_t n, size_t size, gfp_t gfp)
+{
+	void *mem;
+
+	if (READ_ONCE(*where))
+		return true;
+	mem = gfpflags_allow_blocking(gfp) ? kvcalloc(n, size, gfp) : kcalloc(n, size, gfp);
+	if (mem && cmpxchg(where, NULL, mem))
+		kvfree(mem);
+	return mem;
+}
+
+int herald_wire_qp_connect(struct herald_qp *qp, const struct herald_av *av)
+{
+	gfp_t gfp = herald_may_run_here() ? GFP_KERNEL_ACCOUNT : GFP_ATOMIC | __GFP_NOWARN;
+	struct herald_wire_qp *w = qp->wire;
+
+	if (!w || (qp->type != IB_QPT_RC && qp->type != IB_QPT_UC) || !herald_wire_wanted(qp, av))
+		return 0;
+	if (!provide((void **)&w->req.ops, HERALD_WIRE_OPS, sizeof(*w->req.ops), gfp) ||
+	    !provide((void **)&w->resp.done, HERALD_WIRE_READS, sizeof(*w->resp.done), gfp))
+		return -ENOMEM;
+	return 0;
+}
+
+void herald_wire_qp_stop(struct herald_qp *qp)
+{
+	if (qp->wire)
+		hrtimer_cancel(&qp->wire->timer);
+}
+
+void herald_wire_req_reset(struct herald_qp *qp)
+{
+	struct herald_wire_qp *w = qp->wire;
+
+	if (!w)
+		return;
+	skb_queue_purge(&w->responses);
+	w->req.head = w->req.tail;
+	w->req.send = w->req.tail;
+	w->req.reads = 0;
+	w->req.timing = false;
+}
+
+void herald_wire_resp_reset(struct herald_qp *qp)
+{
+	struct herald_wire_qp *w = qp->wire;
+
+	if (!w)
+		return;
+	skb_queue_purge(&w->requests);
+	if (w->resp.done)
+		memset(w->resp.done, 0, HERALD_WIRE_READS * sizeof(*w->resp.done));
+	w->resp.reading.active = false;
+	w->resp.message = 0;
+	w->resp.finish = false;
+}
+
+void herald_wire_qp_exit(struct herald_qp *qp)
+{
+	struct herald_wire_qp *w = qp->wire;
+
+	if (!w)
+		return;
+	herald_wire_req_reset(qp);
+	herald_wire_resp_reset(qp);
+	herald_route_drop(qp->dev, &w->req.route);
+	herald_route_drop(qp->dev, &w->resp.route);
+	kvfree(w->req.ops);
+	kvfree(w->resp.done);
+	kfree(w);
+	qp->wire = NULL;
+}
+
+void herald_wire_qp_rtr(struct herald_qp *qp)
+{
+	struct herald_wire_qp *w = qp->wire;
+
+	if (!w || qp->type == IB_QPT_UD || qp->type == IB_QPT_GSI)
+		return;
+	/* it holds until the next reset: one end would not follow the other to the wire */
+	if (w->resp.done && herald_wire_wanted(qp, &qp->av))
+		qp->transport = &herald_transport_wire;
+	else
+		qp->transport = &herald_transport_local;
+	w->resp.psn = qp->attr.rq_psn;
+	w->resp.msn = 0;
+	w->resp.message = 0;
+	w->resp.nak_sent = false;
+	w->resp.ack_due = false;
+}
+
+void herald_wire_qp_rts(struct herald_qp *qp)
+{
+	struct herald_wire_qp *w = qp->wire;
+
+	if (!w)
+		return;
+	w->req.psn = qp->attr.sq_psn;
+	w->req.una = w->req.psn;
+	w->req.next = w->req.psn;
+	w->req.end = w->req.psn;
+	w->req.gap_seen = false;
+}
+
+void herald_wire_qp_query(struct herald_qp *qp, struct ib_qp_attr *attr)
+{
+	struct herald_wire_qp *w = qp->wire;
+
+	if (qp->transport != &herald_transport_wire || qp->state < IB_QPS_RTR)
+		return;
+	attr->rq_psn = READ_ONCE(w->resp.psn);
+	if (qp->state >= IB_QPS_RTS)
+		attr->sq_psn = READ_ONCE(w->req.next);
+}
+
+/* -------------------------------------------------------------- arrival -- */
+
+static bool enqueue(struct sk_buff_head *queue, struct sk_buff *skb)
+{
+	if (skb_queue_len(queue) >= MAX_WAITING)
+		return false;
+	skb_queue_tail(queue, skb);
+	return true;
+}
+
+static void arrived_request(struct herald_qp *qp)
+{
+	HERALD_DEFERRED(d);
+
+	herald_responder_kick(qp, &d);
+	herald_deferred_run(&d);
+}
+
+void herald_wire_arrived(struct herald_qp *qp, struct sk_buff *skb, bool response)
+{
+	struct herald_wire_qp *w = qp->wire;
+
+	if (!w || !enqueue(response ? &w->responses : &w->requests, skb)) {
+		herald_count(qp->dev, w ? HERALD_CTR_wire_queue_full : HERALD_CTR_peer_not_ready);
+		kfree_skb(skb);
+		return;
+	}
+	if (response)
+		herald_requester_kick(qp, HERALD_RUN_KERNEL);
+	else
+		arrived_request(qp);
+}

@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The responder's half of a connection over the wire: packets into requests.
+ *
+ * A packet is looked at in the order of the specification (IBTA vol. 1, 9.6 and
+ * 9.7.4): is it the expected one, does its opcode follow from the one before,
+ * is its length right; then responder.c executes it as a piece of a message.
+ */
+#include "device.h"
+#include "mr.h"
+#include "opcode.h"
+#include "path_migration.h"
+#include "pkt.h"
+#include "psn.h"
+#include "responder.h"
+#include "transport.h"
+#include "wire_qp.h"
+#include "wire_segments.h"
+
+/* How much one turn takes, and answers to READs */
+#define TURN_BYTES	(256u << 10)
+
+/* A request's packets, and what may be wrong with them */
+struct request {
+	struct herald_pkt pkt;
+	const struct herald_pkt_row *row;
+	const struct herald_segments *segs;
+	u32 count;
+	u32 length;		/* payload of all of them */
+};
+
+enum verdict {
+	TAKEN,
+	DROPPED,
+	AGAIN,			/* the same packets once more, in a moment */
+};
+
+/* ------------------------------------------------------------- answers -- */
+
+static void nak(struct herald_qp *qp, u8 syndrome)
+{
+	struct herald_wire_qp *w = qp->wire;
+
+	if (w->resp.nak_sent)
+		return;
+	w->resp.nak_sent = true;
+	w->resp.ack_due = false;
+	herald_wire_send_nak(qp, syndrome);
+}
+
+/* The specification's word for what the responder has found. */
+static void answer_outcome(struct herald_qp *qp, enum herald_outcome out)
+{
+	switch (herald_outcome_row(out)->nak) {
+	case HERALD_NAK_KIND_RNR:
+		return nak(qp, HERALD_AETH_RNR | qp->attr.min_rnr_timer);
+	case HERALD_NAK_KIND_INVALID_REQUEST:
+		return nak(qp, HERALD_AETH_NAK_INVALID_REQUEST);
+	case HERALD_NAK_KIND_REMOTE_ACCESS:
+		return nak(qp, HERALD_AETH_NAK_REMOTE_ACCESS);
+	case HERALD_NAK_KIND_REMOTE_OPERATION:
+		return nak(qp, HERALD_AETH_NAK_REMOTE_OPERATION);
+	default:
+		return;
+	}
+}
+
+void herald_wire_refuse_read(struct herald_qp *qp, enum herald_outcome out)
+{
+	struct herald_wire_qp *w = qp->wire;
+
+	/* the answer that is not given: those before it were */
+	w->resp.psn = w->resp.reading.psn;
+	answer_outcome(qp, out);
+}
+
+/* A packet that does not fit what came before it. */
+static enum verdict refuse(struct herald_qp *qp, struct herald_deferred *d)
+{
+	if (qp->type == IB_QPT_UC) {
+		herald_count(qp->dev, HERALD_CTR_uc_dropped);
+		qp->wire->resp.message = 0;
+		return DROPPED;
+	}
+	herald_responder_refuse(qp, HERALD_NAK_INV_REQ, d);
+	nak(qp, HERALD_AETH_NAK_INVALID_REQUEST);
+	return DROPPED;
+}
+
+/* -------------------------------------------------------------- checks -- */
+
+/* Does the packet's opcode follow from the one before? */
+static bool in_order(const struct herald_wire_qp *w, const struct request *r)
+{
+	if (r->row->flags & HERALD_PKT_FIRST)
+		return !w->resp.message;
+	return w->resp.message == r->row->kind;
+}
+
+static bool right_length(const struct herald_qp *qp, const struct request *r)
+{
+	const struct herald_wire_qp *w = qp->wire;
+	u32 len = r->pkt.payload_len;
+
+	if (!(r->row->flags & HERALD_PKT_LAST))
+		return len == qp->mtu;
+	if (len > qp->mtu || (!(r->row->flags & HERALD_PKT_FIRST) && !len))
+		return false;
+	if (r->row->kind == HERALD_KIND_ATOMIC_WRITE)
+		return len == sizeof(u64);
+	if (r->row->kind != HERALD_KIND_WRITE)
+		return true;
+	if (r->row->flags & HERALD_PKT_FIRST)
+		return r->pkt.dmalen == len;
+	return w->resp.offset + len == w->resp.length;
+}
+
+static bool fits_message(const struct herald_qp *qp, const struct request *r)
+{
+	const struct herald_wire_qp *w = qp->wire;
+
+	if (r->row->kind != HERALD_KIND_WRITE || (r->row->flags & HERALD_PKT_LAST))
+		return true;
+	if (r->row->flags & HERALD_PKT_FIRST)
+		return r->pkt.dmalen > r->length && r->pkt.dmalen <= HERALD_MAX_MSG;
+	return w->resp.offset + r->length < w->resp.length;
+}
+
+/* ----------------------------------------------------- SEND and WRITE -- */
+
+static void begin_message(struct herald_wire_qp *w, const struct request *r)
+{
+	w->resp.message = r->row->kind;
+	w->resp.offset = 0;
+	w->resp.va = r->pkt.va;
+	w->resp.rkey = r->pkt.rkey;
+	w->resp.length = r->pkt.dmalen;
+}
+
+static struct herald_request make_request(struct herald_qp *qp, const struct request *r,
+					  struct herald_cursor *payload)
+{
+	struct herald_wire_qp *w = qp->wire;
+	bool last = r->row->flags & HERALD_PKT_LAST;
+
+	return (struct herald_request){
+		.opcode = r->row->wr_opcode,
+		.solicited = r->pkt.solicited,
+		.imm_or_rkey = r->row->ext & HERALD_EXT_IETH ? r->pkt.ieth : r->pkt.imm,
+		.finish = w->resp.finish,
+		/* how long a SEND is, its last packet tells */
+		.length = r->row->kind == HERALD_KIND_SEND ?
+			  w->resp.offset + r->length + !last : w->resp.length,
+		.offset = w->resp.offset,
+		.piece = r->length,
+		.payload = payload,
+		.remote_addr = w->resp.va,
+		.rkey = w->resp.rkey,
+		.src_qpn = qp->dest_qpn,
+	};
+}
+
+/* Executed, all of them. */
+static void done(struct herald_qp *qp, const struct request *r)
+{
+	struct herald_wire_qp *w = qp->wire;
+
+	w->resp.psn = herald_psn_add(w->resp.psn, r->count);
+	w->resp.finish = false;
+	w->resp.offset += r->length;
+	if (r->row->flags & HERALD_PKT_LAST) {
+		w->resp.message = 0;
+		w->resp.msn = (w->resp.msn + 1) & HERALD_PSN_MASK;
+	}
+	w->resp.ack_due |= r->pkt.ack_req && qp->type == IB_QPT_RC;
+}
+
+static struct herald_span payload_of(const struct request *r)
+{
+	return (struct herald_span){
+		.linear = (void *)r->segs->payload, .length = r->length,
+		.seg = r->pkt.payload_len, .gap = r->segs->stride - r->pkt.payload_len,
+	};
+}
+
+static enum verdict take_piece(struct herald_qp *qp, const struct request *r,
+			       struct herald_deferred *d)
+{
+	const struct herald_span span = payload_of(r);
+	struct herald_cursor payload __uninitialized;
+	struct herald_wire_qp *w = qp->wire;
+	enum herald_outcome out = HERALD_OK;
+	struct herald_request rq;
+
+	if ((r->row->flags & HERALD_PKT_FIRST) && !w->resp.finish)
+		begin_message(w, r);
+	herald_cursor_open(&payload, &span, 0, r->length);
+	rq = make_request(qp, r, &payload);
+	switch (herald_responder_execute(qp, &rq, &out, d)) {
+	case HERALD_AGAIN:
+		w->resp.finish = true;
+		return AGAIN;
+	case HERALD_MORE:
+		break;
+	default:
+		/* the message begins anew, if its first packet was not taken */
+		if (out != HERALD_OK && (r->row->flags & HERALD_PKT_FIRST))
+			w->resp.message = 0;
+		w->resp.finish = false;
+		break;
+	}
+	if (out == HERALD_OK)
+		done(qp, r);
+	else
+		answer_outcome(qp, out);
+	return out == HERALD_OK ? TAKEN : DROPPED;
+}
+
+/* ------------------------------------------- READ, atomics, and others -- */
+
+static struct herald_wire_done *remember(struct herald_wire_qp *w, const struct request *r,
+					 u32 responses)
+{
+	struct herald_wire_done *done = &w->resp.done[w->resp.next_done++ % HERALD_WIRE_READS];
+
+	*done = (struct herald_wire_done){
+		.first = r->pkt.psn, .last = herald_psn_add(r->pkt.psn, responses - 1),
+		.opcode = r->pkt.opcode, .valid = true,
+		.va = r->pkt.va, .rkey = r->pkt.rkey, .length = r->pkt.dmalen,
+	};
+	return done;
+}
+
+static void executed(struct herald_qp *qp, u32 responses)
+{
+	struct herald_wire_qp *w = qp->wire;
+
+	w->resp.psn = herald_psn_add(w->resp.psn, responses);
+	w->resp.msn = (w->resp.msn + 1) & HERALD_PSN_MASK;
+	/* the answer says it */
+	w->resp.ack_due = false;
+}
+
+static void begin_reading(struct herald_qp *qp, const struct request *r, u32 responses)
+{
+	struct herald_wire_qp *w = qp->wire;
+
+	w->resp.reading = (struct herald_wire_reading){
+		.active = true, .psn = r->pkt.psn, .left = responses, .msn = w->resp.msn,
+		.va = r->pkt.va, .rkey = r->pkt.rkey, .length = r->pkt.dmalen,
+	};
+}
+
+static enum verdict take_read(struct herald_qp *qp, const struct request *r,
+			      struct herald_deferred *d)
+{
+	u32 responses = herald_wire_packets(qp->mtu, r->pkt.dmalen);
+
+	if (r->pkt.dmalen > HERALD_MAX_MSG || !(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) ||
+	    !qp->attr.max_dest_rd_atomic)
+		return refuse(qp, d);
+	remember(qp->wire, r, responses);
+	executed(qp, responses);
+	begin_reading(qp, r, responses);
+	return TAKEN;
+}
+
+/* One packet that is executed at once, and whose answer says more than that it was. */
+static enum verdict take_single(struct herald_qp *qp, const struct request *r,
+				struct herald_deferred *d)
+{
+	u64 value = 0;
+	struct herald_span span = { .linear = &value, .length = sizeof(value) };
+	struct herald_cursor payload __uninitialized;
+	enum herald_outcome out = HERALD_OK;
+	struct herald_wire_done *done;
+	struct herald_request rq;
+	u32 length = r->row->kind == HERALD_KIND_FLUSH ? r->pkt.dmalen : sizeof(value);
+	u32 psn = r->pkt.psn;
+
+	if (r->row->kind == HERALD_KIND_ATOMIC_WRITE)
+		span.linear = (void *)r->segs->payload;
+	herald_cursor_open(&payload, &span, 0, sizeof(value));
+	rq = (struct herald_request){
+		.opcode = r->row->wr_opcode, .payload = &payload,
+		.length = length, .piece = length,
+		.remote_addr = r->pkt.va, .rkey = r->pkt.rkey, .src_qpn = qp->dest_qpn,
+		.compare_add = r->pkt.swap_add, .swap = 0,
+		.flush_placement = r->pkt.flush_placement,
+		.flush_selectivity = r->pkt.flush_selectivity,
+	};
+	if (rq.opcode == HERALD_WR_ATOMIC_CMP_AND_SWP) {
+		rq.compare_add = r->pkt.compare;
+		rq.swap = r->pkt.swap_add;
+	}
+	herald_responder_execute(qp, &rq, &out, d);
+	if (out != HERALD_OK) {
+		answer_outcome(qp, out);
+		return DROPPED;
+	}
+	done = remember(qp->wire, r, 1);
+	done->value = value;
+	executed(qp, 1);
+	if (r->row->kind == HERALD_KIND_ATOMIC)
+		herald_wire_send_atomic(qp, psn, value);
+	else
+		herald_wire_send_done(qp, psn);
+	return TAKEN;
+}
+
+/* ---------------------------------------------------------- duplicates -- */
+
+static const struct herald_wire_done *find_done(const struct herald_wire_qp *w,
+						const struct request *r)
+{
+	const struct herald_wire_done *done;
+	u32 i;
+
+	for (i = 0; i < HERALD_WIRE_READS; i++) {
+		done = &w->resp.done[i];
+		if (done->valid && done->opcode == r->pkt.opcode &&
+		    herald_psn_diff(r->pkt.psn, done->first) >= 0 &&
+		    herald_psn_diff(r->pkt.psn, done->last) <= 0)
+			return done;
+	}
+	return NULL;
+}
+
+/* Only what was read before is read again: the same key, and a part of the same range. */
+static void read_again(struct herald_qp *qp, const struct request *r,
+		       const struct herald_wire_done *done)
+{
+	u64 offset = (u64)herald_psn_diff(r->pkt.psn, done->first) * qp->mtu;
+
+	if (r->pkt.rkey != done->rkey || r->pkt.va != done->va + offset ||
+	    r->pkt.dmalen > done->length - offset)
+		return;
+	begin_reading(qp, r, herald_wire_packets(qp->mtu, r->pkt.dmalen));
+}
+
+static void duplicate(struct herald_qp *qp, const struct request *r)
+{
+	struct herald_wire_qp *w = qp->wire;
+	const struct herald_wire_done *done;
+
+	herald_count(qp->dev, HERALD_CTR_duplicates);
+	switch (r->row->kind) {
+	case HERALD_KIND_SEND:
+	case HERALD_KIND_WRITE:
+		w->resp.ack_due |= r->pkt.ack_req || (r->row->flags & HERALD_PKT_LAST);
+		return;
+	}
+	done = find_done(w, r);
+	if (!done)
+		return;
+	if (r->row->kind == HERALD_KIND_READ)
+		read_again(qp, r, done);
+	else if (r->row->kind == HERALD_KIND_ATOMIC)
+		herald_wire_send_atomic(qp, r->pkt.psn, done->value);
+	else
+		herald_wire_send_done(qp, r->pkt.psn);
+}
+
+/* -------------------------------------------------------------- packets -- */
+
+/* Is it our connection's, by the path and the partition it came with? */
+static bool is_ours(struct herald_qp *qp, const struct request *r, const struct sk_buff *skb,
+		    struct herald_deferred *d)
+{
+	u8 class = qp->type == IB_QPT_UC ? HERALD_CLASS_UC : HERALD_CLASS_RC;
+
+	if (r->row->qp_type_class != class) {
+		herald_count(qp->dev, HERALD_CTR_wire_wrong_service);
+		return false;
+	}
+	return herald_wire_arrives(qp, skb, &r->pkt, d);
+}
+
+static enum verdict take(struct herald_qp *qp, struct request *r, struct herald_deferred *d)
+{
+	if (!herald_opcode_allowed(qp->type, r->row->wr_opcode, false) ||
+	    !in_order(qp->wire, r) || !right_length(qp, r) || !fits_message(qp, r))
+		return refuse(qp, d);
+	switch (r->row->kind) {
+	case HERALD_KIND_SEND:
+	case HERALD_KIND_WRITE:
+		return take_piece(qp, r, d);
+	case HERALD_KIND_READ:
+		return take_read(qp, r, d);
+	default:
+		return take_single(qp, r, d);
+	}
+}
+
+/* A message of which something is missing is dropped, whole. */
+static enum verdict unreliable(struct herald_qp *qp, struct request *r, struct herald_deferred *d)
+{
+	struct herald_wire_qp *w = qp->wire;
+
+	if (r->pkt.psn != w->resp.psn) {
+		if (w->resp.message)
+			herald_count(qp->dev, HERALD_CTR_uc_dropped);
+		w->resp.message = 0;
+		w->resp.psn = r->pkt.psn;
+	}
+	/* a new message begins in the middle of one: that one is lost */
+	if (r->row->flags & HERALD_PKT_FIRST) {
+		w->resp.message = 0;
+	} else if (!w->resp.message) {
+		w->resp.psn = herald_psn_add(r->pkt.psn, r->count);
+		herald_count(qp->dev, HERALD_CTR_uc_dropped);
+		return DROPPED;
+	}
+	return take(qp, r, d);
+}
+
+/* The first of several packets may have been taken already. */
+static void skip(struct request *r, struct herald_segments *segs, u32 n)
+{
+	r->pkt.psn = herald_psn_add(r->pkt.psn, n);
+	r->count -= n;
+	r->length -= n * r->pkt.payload_len;
+	segs->payload += n * segs->stride;
+	segs->count -= n;
+}
+
+static enum verdict reliable(struct herald_qp *qp, struct request *r, struct herald_segments *segs,
+			     struct herald_deferred *d)
+{
+	s32 ahead = herald_psn_diff(r->pkt.psn, qp->wire->resp.psn);
+
+	if (ahead > 0) {
+		if (!qp->wire->resp.nak_sent)
+			herald_count(qp->dev, HERALD_CTR_nak_sequence);
+		herald_count_add(qp->dev, HERALD_CTR_wire_out_of_sequence, r->count);
+		nak(qp, HERALD_AETH_NAK_SEQUENCE);
+		return DROPPED;
+	}
+	if (ahead < 0 && ahead + (s32)r->count <= 0) {
+		duplicate(qp, r);
+		return DROPPED;
+	}
+	if (ahead < 0)
+		skip(r, segs, -ahead);
+	qp->wire->resp.nak_sent = false;
+	return take(qp, r, d);
+}
+
+static enum verdict look_at(struct herald_qp *qp, struct request *r, struct herald_segments *segs,
+			    struct herald_deferred *d)
+{
+	if (!(herald_qp_may(qp) & HERALD_MAY_RECEIVE) ||
+	    qp->transport != &herald_transport_wire) {
+		herald_count(qp->dev, HERALD_CTR_peer_not_ready);
+		return DROPPED;
+	}
+	if (!is_ours(qp, r, segs->skb, d))
+		return DROPPED;
+	if (unlikely(READ_ONCE(qp->state) == IB_QPS_RTR))
+		herald_qp_comm_est(qp, d);
+	if (qp->type == IB_QPT_UC)
+		return unreliable(qp, r, d);
+	return reliable(qp, r, segs, d);
+}
+
+/* ---------------------------------------------------------------- trains -- */
+
+/* The train's packets; false: not all of them, in this turn. */
+static bool take_train(struct herald_qp *qp, struct sk_buff *skb, u32 *budget,
+		       struct herald_deferred *d)
+{
+	struct herald_segments segs = herald_segments(skb);
+	struct request r = { .segs = &segs };
+
+	do {
+		if (qp->wire->resp.reading.active && !herald_wire_serve(qp, budget, d))
+			break;
+		if (!herald_segments_next(&segs, qp, &r.pkt, &r.row))
+			return true;
+		r.count = segs.count;
+		r.length = r.pkt.payload_len * r.count;
+		if (look_at(qp, &r, &segs, d) == AGAIN) {
+			herald_segments_back(&segs);
+			break;
+		}
+	} while (true);
+
+	herald_segments_keep(&segs);
+	return false;
+}
+
+static bool respond(struct herald_qp *qp, struct herald_deferred *d)
+{
+	struct sk_buff_head *queue = &qp->wire->requests;
+	u32 budget = TURN_BYTES;
+	struct sk_buff *skb;
+
+	while (budget && (skb = skb_dequeue(queue))) {
+		bool all = qp->type == IB_QPT_RC || qp->type == IB_QPT_UC ?
+			   take_train(qp, skb, &budget, d) : herald_wire_datagrams(qp, skb, d);
+
+		if (!all) {
+			skb_queue_head(queue, skb);
+			return false;
+		}
+		budget -= min(skb->len, budget);
+		consume_skb(skb);
+	}
+	if (!skb_queue_empty(queue))
+		return false;
+	return !qp->wire->resp.reading.active || herald_wire_serve(qp, &budget, d);
+}
+
+bool herald_wire_respond(struct herald_qp *qp, struct herald_deferred *d)
+{
+	bool all = respond(qp, d);
+
+	if (qp->wire->resp.ack_due) {
+		qp->wire->resp.ack_due = false;
+		herald_wire_send_ack(qp);
+	}
+	return all;
+}
