@@ -402,7 +402,7 @@ int herald_wire_rcv(struct sock *sk, struct sk_buff *skb)
 		look_at_v6(&in, skb);
 	__skb_pull(skb, sizeof(struct udphdr));
 	in.seg_len = skb_is_gso(skb) ? skb_shinfo(skb)->gso_size : max(skb->len, 1u);
-	nsegs = DIV_ROUND_UP(skb->len, in.seg_len);
+	nsegs = max(DIV_ROUND_UP(skb->len, in.seg_len), 1u); /* an empty one counts, too */
 	count(&in, HERALD_CTR_wire_rx_trains, 1);
 	count(&in, HERALD_CTR_wire_rx_packets, nsegs);
 
