@@ -151,6 +151,9 @@ static void start_timer(struct herald_qp *qp)
 {
 	struct herald_wire_qp *w = qp->wire;
 
+	/* code 0 is no timeout: whoever chose it waits for ever (IBTA vol. 1, 9.7.6.1.3) */
+	if (!READ_ONCE(qp->attr.timeout))
+		return;
 	w->req.deadline = ktime_add_ns(ktime_get(), herald_requester_patience_ns(qp));
 	w->req.timing = true;
 	if (!hrtimer_is_queued(&w->timer))
