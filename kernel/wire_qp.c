@@ -127,6 +127,7 @@ void herald_wire_qp_rtr(struct herald_qp *qp)
 	else
 		qp->transport = &herald_transport_local;
 	w->resp.psn = qp->attr.rq_psn;
+	w->resp.acked = herald_psn_add(w->resp.psn, -1);
 	w->resp.msn = 0;
 	w->resp.message = 0;
 	w->resp.nak_sent = false;

@@ -57,6 +57,7 @@ struct herald_wire_done {
 /* A READ that is being answered */
 struct herald_wire_reading {
 	bool active;
+	bool again;		/* a duplicate's */
 	u32 psn;		/* of the next response */
 	u32 msn;
 	u32 left;		/* responses to come */
@@ -83,6 +84,7 @@ struct herald_wire_reading {
  *
  * @resp: belongs to the owner of qp->resp.engine
  * @resp.psn: the one that is expected
+ * @resp.acked: the last one that an ACK may name: that of a SEND or WRITE
  * @resp.done: the last HERALD_WIRE_READS READs and atomics
  *
  * @req.ops and @resp.done are there from the first modify to RTR that needs them.
@@ -110,6 +112,7 @@ struct herald_wire_qp {
 
 	struct {
 		u32 psn;
+		u32 acked;
 		u32 msn;
 		u8 message;		/* enum herald_op_kind of the message under way, or 0 */
 		u64 offset;		/* bytes of it that arrived */

@@ -33,7 +33,7 @@ void herald_wire_send_ack(struct herald_qp *qp)
 {
 	struct herald_pkt answer = {
 		.opcode = HERALD_BTH_RC_ACKNOWLEDGE, .syndrome = HERALD_AETH_NO_CREDITS,
-		.psn = herald_psn_add(qp->wire->resp.psn, -1),
+		.psn = qp->wire->resp.acked,
 	};
 
 	send_answer(qp, &answer);

@@ -69,8 +69,10 @@ void herald_wire_refuse_read(struct herald_qp *qp, enum herald_outcome out)
 {
 	struct herald_wire_qp *w = qp->wire;
 
-	/* the answer that is not given: those before it were */
+	/* the answer that is not given: those before it were, and the message does not count */
 	w->resp.psn = w->resp.reading.psn;
+	if (!w->resp.reading.again)
+		w->resp.msn = (w->resp.msn - 1) & HERALD_PSN_MASK;
 	answer_outcome(qp, out);
 }
 
@@ -166,6 +168,7 @@ static void done(struct herald_qp *qp, const struct request *r)
 	struct herald_wire_qp *w = qp->wire;
 
 	w->resp.psn = herald_psn_add(w->resp.psn, r->count);
+	w->resp.acked = herald_psn_add(w->resp.psn, -1);
 	w->resp.finish = false;
 	w->resp.offset += r->length;
 	if (r->row->flags & HERALD_PKT_LAST) {
@@ -241,12 +244,14 @@ static void executed(struct herald_qp *qp, u32 responses)
 	w->resp.ack_due = false;
 }
 
-static void begin_reading(struct herald_qp *qp, const struct request *r, u32 responses)
+static void begin_reading(struct herald_qp *qp, const struct request *r, u32 responses,
+			  bool again)
 {
 	struct herald_wire_qp *w = qp->wire;
 
 	w->resp.reading = (struct herald_wire_reading){
-		.active = true, .psn = r->pkt.psn, .left = responses, .msn = w->resp.msn,
+		.active = true, .again = again,
+		.psn = r->pkt.psn, .left = responses, .msn = w->resp.msn,
 		.va = r->pkt.va, .rkey = r->pkt.rkey, .length = r->pkt.dmalen,
 	};
 }
@@ -261,7 +266,7 @@ static enum verdict take_read(struct herald_qp *qp, const struct request *r,
 		return refuse(qp, d);
 	remember(qp->wire, r, responses);
 	executed(qp, responses);
-	begin_reading(qp, r, responses);
+	begin_reading(qp, r, responses, false);
 	return TAKEN;
 }
 
@@ -335,7 +340,7 @@ static void read_again(struct herald_qp *qp, const struct request *r,
 	if (r->pkt.rkey != done->rkey || r->pkt.va != done->va + offset ||
 	    r->pkt.dmalen > done->length - offset)
 		return;
-	begin_reading(qp, r, herald_wire_packets(qp->mtu, r->pkt.dmalen));
+	begin_reading(qp, r, herald_wire_packets(qp->mtu, r->pkt.dmalen), true);
 }
 
 static void duplicate(struct herald_qp *qp, const struct request *r)
