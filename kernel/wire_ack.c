@@ -92,6 +92,12 @@ static bool acknowledge(struct herald_qp *qp, u32 psn, struct herald_deferred *d
 	return true;
 }
 
+static void bad_response(struct herald_qp *qp, struct herald_deferred *d)
+{
+	herald_count(qp->dev, HERALD_CTR_wire_bad_response);
+	herald_wire_complete_head(qp, IB_WC_BAD_RESP_ERR, d);
+}
+
 /* ----------------------------------------------------------------- NAKs -- */
 
 static enum herald_outcome refusal(u8 syndrome)
@@ -144,6 +150,8 @@ static void refused(struct herald_qp *qp, const struct herald_pkt *pkt, struct h
 		herald_wire_retry(qp, HERALD_WAIT_NOTHING, d);
 	else if (out != HERALD_OK)
 		herald_wire_complete_head(qp, herald_outcome_row(out)->req_status, d);
+	else
+		bad_response(qp, d);
 }
 
 static void acknowledged(struct herald_qp *qp, const struct herald_pkt *pkt,
@@ -199,6 +207,21 @@ static bool right_length(const struct herald_qp *qp, const struct herald_wire_op
 	return r->length == min_t(u64, left, (u64)r->count * qp->mtu);
 }
 
+/*
+ * Is it the packet that this place of a READ has?  What was asked for again begins in
+ * the middle, and each part of a long one ends there.
+ */
+static bool right_place(const struct herald_wire_op *slot, const struct response *r, u32 end)
+{
+	bool last = r->row->flags & HERALD_PKT_LAST;
+
+	if (r->pkt.psn == slot->first && !(r->row->flags & HERALD_PKT_FIRST))
+		return false;
+	if (herald_psn_diff(end, slot->last) > 0)
+		return last;
+	return !last || slot->op.length > HERALD_WIRE_READ_PART;
+}
+
 /* Does the response answer this WR at all? */
 static bool right_kind(const struct herald_op *op, const struct response *r)
 {
@@ -215,27 +238,22 @@ static bool right_kind(const struct herald_op *op, const struct response *r)
 	}
 }
 
-static void bad_response(struct herald_qp *qp, struct herald_deferred *d)
-{
-	herald_count(qp->dev, HERALD_CTR_wire_bad_response);
-	herald_wire_complete_head(qp, IB_WC_BAD_RESP_ERR, d);
-}
-
 static void take_data(struct herald_qp *qp, const struct response *r, struct herald_deferred *d)
 {
 	struct herald_wire_qp *w = qp->wire;
 	struct herald_wire_op *slot = head_slot(w);
 	u64 offset = (u64)herald_psn_diff(r->pkt.psn, slot->first) * qp->mtu;
+	bool reads = herald_opcode(slot->op.opcode)->kind == HERALD_KIND_READ;
 	u32 end = herald_psn_add(r->pkt.psn, r->count);
 	int ret = 0;
 
 	if (!right_kind(&slot->op, r) || herald_psn_diff(end, slot->last) > 1 ||
-	    !right_length(qp, slot, offset, r))
+	    (reads && !right_place(slot, r, end)) || !right_length(qp, slot, offset, r))
 		return bad_response(qp, d);
-	if (r->row->kind == HERALD_KIND_ATOMIC)
-		ret = store_atomic(qp, &slot->op, &r->pkt);
-	else
+	if (reads)
 		ret = store(qp, &slot->op, offset, r);
+	else if (r->row->kind == HERALD_KIND_ATOMIC)
+		ret = store_atomic(qp, &slot->op, &r->pkt);
 	if (ret)
 		return herald_wire_complete_head(qp, IB_WC_LOC_PROT_ERR, d);
 
@@ -271,7 +289,7 @@ static bool is_awaited(const struct herald_qp *qp, const struct herald_pkt *pkt)
 {
 	const struct herald_wire_qp *w = qp->wire;
 
-	return herald_psn_diff(pkt->psn, w->req.una) >= -1 &&
+	return herald_psn_diff(pkt->psn, w->req.una) >= 0 &&
 	       herald_psn_diff(pkt->psn, w->req.end) < 0;
 }
 

@@ -40,8 +40,13 @@ bool herald_wire_arrives(struct herald_qp *qp, const struct sk_buff *skb,
 {
 	/* all of ours are full members: what the sender is does not matter */
 	u16 pkey = pkt->pkey | PKEY_FULL;
+	u8 class = qp->type == IB_QPT_UC ? HERALD_CLASS_UC : HERALD_CLASS_RC;
 	union ib_gid from, to;
 
+	if (herald_pkt_row(pkt->opcode)->qp_type_class != class) {
+		herald_count(qp->dev, HERALD_CTR_wire_wrong_service);
+		return false;
+	}
 	addresses(skb, &from, &to);
 	switch (herald_path_of_packet(qp, &from, &to, pkey, pkt->migreq)) {
 	case HERALD_ARRIVES:

@@ -21,6 +21,8 @@
 #define HERALD_WIRE_OPS		64	/* WRs in flight; a power of two */
 #define HERALD_WIRE_WINDOW	(1u << 20)	/* bytes in flight */
 #define HERALD_WIRE_READS	HERALD_MAX_RD_ATOMIC
+/* A READ is asked for in parts of this size, so that its answer finds room. */
+#define HERALD_WIRE_READ_PART	(512u << 10)
 
 struct herald_deferred;
 struct herald_pkt;
@@ -240,8 +242,9 @@ bool herald_wire_serve(struct herald_qp *qp, u32 *budget, struct herald_deferred
 bool herald_pkey_matches(const struct herald_qp *qp, u16 pkey);
 
 /*
- * Did it come over the connection's path, and in its partition?  Over the alternate
- * path, from one who has moved there, the QP follows.  Context: any; no lock held.
+ * Is it of the connection's service, and did it come over its path and in its
+ * partition?  Over the alternate path, from one who has moved there, the QP follows.
+ * Context: any; no lock held.
  */
 bool herald_wire_arrives(struct herald_qp *qp, const struct sk_buff *skb,
 			 const struct herald_pkt *pkt, struct herald_deferred *d);

@@ -20,9 +20,6 @@
 #include "wire_qp.h"
 #include "wire_train.h"
 
-/* A READ is asked for in parts of this size, so that its answer finds room. */
-#define READ_PART	(512u << 10)
-
 /* --------------------------------------------------------------- window -- */
 
 static bool has_room(const struct herald_wire_qp *w)
@@ -337,7 +334,7 @@ out:
  */
 static u32 read_part(const struct herald_qp *qp, const struct herald_wire_op *slot)
 {
-	u32 part = READ_PART / qp->mtu;
+	u32 part = HERALD_WIRE_READ_PART / qp->mtu;
 	u32 done = herald_psn_diff(qp->wire->req.next, slot->first);
 	u32 left = herald_psn_diff(slot->last, qp->wire->req.next) + 1;
 

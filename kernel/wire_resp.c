@@ -368,19 +368,6 @@ static void duplicate(struct herald_qp *qp, const struct request *r)
 
 /* -------------------------------------------------------------- packets -- */
 
-/* Is it our connection's, by the path and the partition it came with? */
-static bool is_ours(struct herald_qp *qp, const struct request *r, const struct sk_buff *skb,
-		    struct herald_deferred *d)
-{
-	u8 class = qp->type == IB_QPT_UC ? HERALD_CLASS_UC : HERALD_CLASS_RC;
-
-	if (r->row->qp_type_class != class) {
-		herald_count(qp->dev, HERALD_CTR_wire_wrong_service);
-		return false;
-	}
-	return herald_wire_arrives(qp, skb, &r->pkt, d);
-}
-
 static enum verdict take(struct herald_qp *qp, struct request *r, struct herald_deferred *d)
 {
 	if (!herald_opcode_allowed(qp->type, r->row->wr_opcode, false) ||
@@ -459,7 +446,7 @@ static enum verdict look_at(struct herald_qp *qp, struct request *r, struct hera
 		herald_count(qp->dev, HERALD_CTR_peer_not_ready);
 		return DROPPED;
 	}
-	if (!is_ours(qp, r, segs->skb, d))
+	if (!herald_wire_arrives(qp, segs->skb, &r->pkt, d))
 		return DROPPED;
 	if (unlikely(READ_ONCE(qp->state) == IB_QPS_RTR))
 		herald_qp_comm_est(qp, d);
