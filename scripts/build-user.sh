@@ -25,4 +25,4 @@ EOT
 mkdir -p "$BUILD/include"
 rsync -rlp --checksum --delete /usr/include/nlohmann "$BUILD/include/"
 build_in_tree "user space" user all \
-	"CMakeLists.txt dkms.conf build/include include user tests/user/conformance tests/user/tools tests/user/bench tests/user/torture docs/examples" "$@"
+	"CMakeLists.txt dkms.conf build/include include user tests/user/conformance tests/user/tools tests/user/bench tests/user/torture tests/shim tests/kunit/ib_values.h kernel/opcode.c kernel/opcode.h kernel/pkt.c kernel/pkt.h kernel/psn.h docs/examples" "$@"

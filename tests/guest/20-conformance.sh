@@ -32,6 +32,7 @@ run_suites() { # DEVICE FILTER
 
 check load_modules 30 load_modules || exit 1
 try_module tun # for an interface whose speed can be set
+try_module veth # for the peer on the wire
 add_netdev dum0 192.0.2.1/24
 ip addr add 2001:db8::1/64 dev dum0 nodad
 check link_add 20 link_add conf0 dum0 || exit 1

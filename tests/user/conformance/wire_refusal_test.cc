@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* What the responder on the wire refuses, and with which NAK (IBTA vol. 1, 9.7.4.1 and 9.7.5.2). */
+#include "wire_test.h"
+
+using namespace conformance;
+
+class WireRefusal : public WireTest {
+protected:
+	/* The request with the next PSN was refused, and the connection is over. */
+	void expect_refused(const WireConn &c, uint8_t syndrome, ibv_event_type event)
+	{
+		c.expect_aeth(syndrome, c.psn, c.msn);
+		expect_qp_event(event, c);
+		expect_error_state(c);
+	}
+	void expect_invalid(const WireConn &c)
+	{
+		expect_refused(c, HERALD_AETH_NAK_INVALID_REQUEST, IBV_EVENT_QP_REQ_ERR);
+	}
+};
+
+/* ------------------------------------------------- invalid requests -- */
+
+/* 9.7.4.1: the opcode does not follow from the one before. */
+class WireOpcodeOrder : public WireRefusal, public ::testing::WithParamInterface<std::pair<int, int>> {};
+
+TEST_P(WireOpcodeOrder, IsInvalid)
+{
+	WireConn c = connect();
+	const auto [before, opcode] = GetParam();
+
+	recv(c.end, c.end.mem, 0, 4096, 1);
+	if (before >= 0)
+		c.send_next(c.request(static_cast<uint8_t>(before)).at(c.end.mem, 0, 512).with(256));
+	WirePacket p = c.request(static_cast<uint8_t>(opcode)).at(c.end.mem, 0, 256).ask();
+	if (herald_pkt_row(p.h.opcode)->flags & HERALD_PKT_HAS_PAYLOAD)
+		p.with(256);
+	c.send(p);
+	expect_invalid(c);
+}
+
+INSTANTIATE_TEST_SUITE_P(Wire, WireOpcodeOrder,
+			 ::testing::Values(std::pair(-1, HERALD_BTH_RC_SEND_MIDDLE),
+					   std::pair(-1, HERALD_BTH_RC_SEND_LAST),
+					   std::pair(-1, HERALD_BTH_RC_SEND_LAST_WITH_IMM),
+					   std::pair(-1, HERALD_BTH_RC_RDMA_WRITE_MIDDLE),
+					   std::pair(-1, HERALD_BTH_RC_RDMA_WRITE_LAST),
+					   std::pair(HERALD_BTH_RC_SEND_FIRST, HERALD_BTH_RC_SEND_FIRST),
+					   std::pair(HERALD_BTH_RC_SEND_FIRST, HERALD_BTH_RC_SEND_ONLY),
+					   std::pair(HERALD_BTH_RC_SEND_FIRST, HERALD_BTH_RC_RDMA_WRITE_MIDDLE),
+					   std::pair(HERALD_BTH_RC_SEND_FIRST, HERALD_BTH_RC_RDMA_WRITE_ONLY),
+					   std::pair(HERALD_BTH_RC_SEND_FIRST, HERALD_BTH_RC_RDMA_READ_REQUEST),
+					   std::pair(HERALD_BTH_RC_SEND_FIRST, HERALD_BTH_RC_FETCH_ADD),
+					   std::pair(HERALD_BTH_RC_RDMA_WRITE_FIRST, HERALD_BTH_RC_SEND_LAST),
+					   std::pair(HERALD_BTH_RC_RDMA_WRITE_FIRST, HERALD_BTH_RC_RDMA_WRITE_FIRST)));
+
+/* 9.7.4.1: how long a packet of each kind is. */
+struct Length {
+	uint8_t opcode;
+	uint32_t payload;
+	uint32_t dmalen;
+};
+
+class WireLength : public WireRefusal, public ::testing::WithParamInterface<Length> {};
+
+TEST_P(WireLength, IsInvalid)
+{
+	WireConn c = connect();
+	const Length &wrong = GetParam();
+	const struct herald_pkt_row *row = herald_pkt_row(wrong.opcode);
+	const bool write = wrong.opcode >= HERALD_BTH_RC_RDMA_WRITE_FIRST;
+
+	recv(c.end, c.end.mem, 0, 4096, 1);
+	if (!(row->flags & HERALD_PKT_FIRST))
+		c.send_next(c.request(write ? HERALD_BTH_RC_RDMA_WRITE_FIRST : HERALD_BTH_RC_SEND_FIRST)
+				    .at(c.end.mem, 0, wrong.dmalen)
+				    .with(256));
+	c.send(c.request(wrong.opcode).at(c.end.mem, 0, wrong.dmalen).with(wrong.payload).ask());
+	expect_invalid(c);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+	Wire, WireLength,
+	::testing::Values(
+		Length{HERALD_BTH_RC_SEND_FIRST, 252, 0}, Length{HERALD_BTH_RC_SEND_FIRST, 0, 0},
+		Length{HERALD_BTH_RC_SEND_FIRST, 260, 0}, Length{HERALD_BTH_RC_SEND_MIDDLE, 255, 0},
+		Length{HERALD_BTH_RC_SEND_MIDDLE, 512, 0}, Length{HERALD_BTH_RC_SEND_LAST, 0, 0},
+		Length{HERALD_BTH_RC_SEND_LAST, 257, 0}, Length{HERALD_BTH_RC_SEND_ONLY, 257, 0},
+		Length{HERALD_BTH_RC_RDMA_WRITE_FIRST, 252, 600}, Length{HERALD_BTH_RC_RDMA_WRITE_FIRST, 256, 256},
+		Length{HERALD_BTH_RC_RDMA_WRITE_ONLY, 100, 101}, Length{HERALD_BTH_RC_RDMA_WRITE_ONLY, 100, 99},
+		Length{HERALD_BTH_RC_RDMA_WRITE_ONLY, 0, 1}, Length{HERALD_BTH_RC_RDMA_WRITE_ONLY, 260, 260},
+		Length{HERALD_BTH_RC_RDMA_WRITE_MIDDLE, 256, 512}, Length{HERALD_BTH_RC_RDMA_WRITE_LAST, 100, 355},
+		Length{HERALD_BTH_RC_RDMA_WRITE_LAST, 100, 357}, Length{HERALD_BTH_RC_RDMA_WRITE_LAST, 0, 300}));
+
+/* 9.7.4.1: a SEND that is longer than the receive WR; that ends with a length error. */
+TEST_F(WireRefusal, SendTooLong)
+{
+	WireConn c = connect();
+
+	recv(c.end, c.end.mem, 0, 300, 1);
+	c.send_next(c.request(HERALD_BTH_RC_SEND_FIRST).with(256));
+	c.send(c.request(HERALD_BTH_RC_SEND_LAST).with(45).ask());
+	c.expect_aeth(HERALD_AETH_NAK_INVALID_REQUEST, 1001, 0);
+	expect_wc(c.end.rcq, IBV_WC_LOC_LEN_ERR, 1);
+	expect_error_state(c);
+}
+
+/* ------------------------------------------------------------- rights -- */
+
+/* 9.7.4.1: key, range and rights; the message does not count, and an event tells the responder (11.6.3). */
+class WireAccess : public WireRefusal, public ::testing::WithParamInterface<uint8_t> {
+protected:
+	static WirePacket ask_for(const WireConn &c, uint64_t va, uint32_t rkey, uint32_t len)
+	{
+		WirePacket p = c.request(GetParam()).at(va, rkey, len).ask();
+
+		if (GetParam() == HERALD_BTH_RC_RDMA_WRITE_ONLY)
+			p.with(len);
+		if (GetParam() == HERALD_BTH_RC_FETCH_ADD)
+			p.h.dmalen = 0;
+		return p;
+	}
+	void expect_no_access(const WireConn &c, const WirePacket &p)
+	{
+		c.send(p);
+		expect_refused(c, HERALD_AETH_NAK_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
+	}
+};
+
+INSTANTIATE_TEST_SUITE_P(Wire, WireAccess,
+			 ::testing::Values(HERALD_BTH_RC_RDMA_WRITE_ONLY, HERALD_BTH_RC_RDMA_READ_REQUEST,
+					   HERALD_BTH_RC_FETCH_ADD),
+			 [](const auto &info) {
+				 return info.param == HERALD_BTH_RC_FETCH_ADD         ? "Atomic"
+					: info.param == HERALD_BTH_RC_RDMA_WRITE_ONLY ? "Write"
+										      : "Read";
+			 });
+
+TEST_P(WireAccess, BadKey)
+{
+	WireConn c = connect();
+
+	c.expect_silence();
+	expect_no_access(c, ask_for(c, c.end.mem.addr(), c.end.mem.mr->rkey ^ 1, 8));
+}
+
+TEST_P(WireAccess, BeyondTheEnd)
+{
+	WireConn c = connect();
+
+	expect_no_access(c, ask_for(c, c.end.mem.addr(c.end.mem.size()), c.end.mem.mr->rkey, 8));
+}
+
+TEST_P(WireAccess, RegionWithoutRights)
+{
+	WireConn c = connect();
+	const Region own(pd, 4096, IBV_ACCESS_LOCAL_WRITE);
+
+	expect_no_access(c, ask_for(c, own.addr(), own.mr->rkey, 8));
+}
+
+/* 9.7.4.1: what the QP does not offer is an invalid request, whatever the key. */
+TEST_P(WireAccess, QpWithoutRights)
+{
+	WireOptions o;
+	o.path.access = 0;
+	WireConn c = connect(o);
+
+	c.send(ask_for(c, c.end.mem.addr(), c.end.mem.mr->rkey, 8));
+	expect_invalid(c);
+}
+
+/* 9.7.4.1: without data there is nothing to have a right to. */
+TEST_F(WireRefusal, NothingNeedsNoKey)
+{
+	WireConn c = connect();
+
+	c.send_next(c.request(HERALD_BTH_RC_RDMA_WRITE_ONLY).at(1, 2, 0).ask());
+	c.expect_ack(1000, 1);
+	c.send_next(c.request(HERALD_BTH_RC_RDMA_READ_REQUEST).at(1, 2, 0));
+	EXPECT_EQ(c.next(HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY).payload.size(), 0u);
+	c.expect_silence();
+}
+
+/* 9.4.5: an atomic's address is a multiple of 8. */
+TEST_F(WireRefusal, UnalignedAtomic)
+{
+	for (size_t off : {1, 4, 7}) {
+		WireConn c = connect();
+
+		c.send(c.request(HERALD_BTH_RC_FETCH_ADD).at(c.end.mem, off, 0).operands(1));
+		expect_invalid(c);
+		EXPECT_TRUE(all_bytes(c.end.mem.data(), 64, 0));
+	}
+}
+
+/* --------------------------------------------------------- RNR NAKs -- */
+
+/* 9.7.5.2.8: no receive WR: RNR NAK with the QP's timer, silence, and then the same packet is good. */
+TEST_F(WireRefusal, ReceiverNotReady)
+{
+	WireOptions o;
+	o.path.min_rnr_timer = 19;
+	WireConn c = connect(o);
+	const uint64_t early = counter("wire_out_of_sequence");
+
+	c.send(c.request(HERALD_BTH_RC_SEND_ONLY).with(8).ask());
+	c.expect_aeth(HERALD_AETH_RNR | 19, 1000, 0);
+	c.send(c.packet(HERALD_BTH_RC_SEND_ONLY, 1001).with(8).ask());
+	c.send(c.packet(HERALD_BTH_RC_RDMA_WRITE_ONLY, 1002).ask());
+	expect_counted("wire_out_of_sequence", early, 2);
+	/* still none: asked again, told again */
+	c.send(c.request(HERALD_BTH_RC_SEND_ONLY).with(8).ask());
+	c.expect_aeth(HERALD_AETH_RNR | 19, 1000, 0);
+	recv(c.end, c.end.mem, 0, 64, 1);
+	c.send_next(c.request(HERALD_BTH_RC_SEND_ONLY).with(8).ask());
+	c.expect_ack(1000, 1);
+	expect_ok(c.end.rcq, 1);
+	c.expect_silence();
+}
+
+/* 9.7.5.2.8: it is the last packet of a WRITE with immediate data that needs one. */
+TEST_F(WireRefusal, WriteWithImmediateNotReady)
+{
+	WireConn c = connect();
+
+	c.send_next(c.request(HERALD_BTH_RC_RDMA_WRITE_FIRST).at(c.end.mem, 0, 300).with(256).ask());
+	c.expect_ack(1000, 0);
+	c.send(c.request(HERALD_BTH_RC_RDMA_WRITE_LAST_WITH_IMM).with(44).ask());
+	c.expect_aeth(HERALD_AETH_RNR | 1, 1001, 0);
+	recv_empty(c.end, 1);
+	c.send_next(c.request(HERALD_BTH_RC_RDMA_WRITE_LAST_WITH_IMM).with(44).ask());
+	c.expect_ack(1001, 1);
+	EXPECT_EQ(expect_ok(c.end.rcq, 1).byte_len, 300u);
+	c.expect_silence();
+}

@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The requester on the wire (IBTA vol. 1, 9.7.3 and 9.7.6): what it sends, and what it makes of the answers, which the
+ * tests give by hand. There is no ACK timeout unless a test is about it, so nothing is sent that nobody asked for.
+ */
+#include "wire_test.h"
+
+#include <arpa/inet.h>
+
+using namespace conformance;
+
+class WireRequester : public WireTest {
+protected:
+	static void post_send(WireConn &c, uint64_t id, uint32_t len = 8)
+	{
+		Send(IBV_WR_SEND, id).from(c.end.mem, 0, len).post(c.end);
+	}
+	static void post_read(WireConn &c, uint64_t id, uint32_t len)
+	{
+		Send(IBV_WR_RDMA_READ, id).from(c.end.mem, 0, len).to(0x10000, 0x77).post(c.end);
+	}
+	/* The whole answer of a READ, or a part of it. */
+	static void answer_read(const WireConn &c, uint32_t first, const Bytes &data)
+	{
+		const size_t n = std::max<size_t>(1, (data.size() + 255) / 256);
+
+		for (size_t i = 0; i < n; i++)
+			c.send(response(c, first + static_cast<uint32_t>(i), i, n, data));
+	}
+	static WirePacket response(const WireConn &c, uint32_t psn, size_t i, size_t n, const Bytes &data)
+	{
+		const auto from = data.begin() + static_cast<ssize_t>(i * 256);
+		const auto to = i + 1 < n ? from + 256 : data.end();
+		const uint8_t opcode = n == 1       ? HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY
+				       : i == 0     ? HERALD_BTH_RC_RDMA_READ_RESPONSE_FIRST
+				       : i + 1 == n ? HERALD_BTH_RC_RDMA_READ_RESPONSE_LAST
+						    : HERALD_BTH_RC_RDMA_READ_RESPONSE_MIDDLE;
+
+		return c.packet(opcode, psn & HERALD_PSN_MASK).aeth(HERALD_AETH_NO_CREDITS, 1).with({from, to});
+	}
+	static void expect_next(const WireConn &c, uint8_t opcode, uint32_t psn)
+	{
+		const WirePacket p = c.next(opcode);
+
+		EXPECT_EQ(p.h.psn, psn) << p.text();
+	}
+	/* Nothing has changed: a message goes through, first. */
+	static void expect_untouched(WireConn &c, uint32_t psn)
+	{
+		expect_empty(c.end.scq);
+		post_send(c, 4711);
+		expect_next(c, HERALD_BTH_RC_SEND_ONLY, psn);
+		c.ack(psn);
+		expect_ok(c.end.scq, 4711);
+	}
+};
+
+class WireRequesterFamily : public WireRequester, public ::testing::WithParamInterface<Family> {
+protected:
+	static WireOptions options()
+	{
+		WireOptions o;
+
+		o.family = GetParam();
+		return o;
+	}
+};
+
+INSTANTIATE_TEST_SUITE_P(Wire, WireRequesterFamily, ::testing::Values(Family::v4, Family::v6),
+			 [](const auto &info) { return info.param == Family::v4 ? "IPv4" : "IPv6"; });
+
+/* 9.2, 9.4.1: opcodes, PSNs, pad, the SE bit of the last packet, an ACK asked for at the end. */
+TEST_P(WireRequesterFamily, SendLooksRight)
+{
+	WireConn c = connect(options());
+	const std::array<uint8_t, 3> opcodes = {HERALD_BTH_RC_SEND_FIRST, HERALD_BTH_RC_SEND_MIDDLE,
+						HERALD_BTH_RC_SEND_LAST};
+	size_t off = 0;
+
+	c.end.mem.fill(3);
+	Send(IBV_WR_SEND, 1).from(c.end.mem, 0, 601).add_flags(IBV_SEND_SOLICITED).post(c.end);
+	for (uint32_t i = 0; i < 3; i++) {
+		const WirePacket p = c.next(opcodes[i]);
+
+		EXPECT_EQ(p.h.psn, 5000 + i);
+		EXPECT_EQ(p.h.pkey, 0xffff);
+		EXPECT_TRUE(p.h.migreq) << "it is migrated (17.2.8)";
+		EXPECT_EQ(p.h.solicited, i == 2);
+		EXPECT_EQ(p.h.pad, i == 2 ? 3 : 0);
+		ASSERT_EQ(p.payload.size(), i < 2 ? 256u : 89u);
+		EXPECT_EQ(differs(p.payload.data(), c.end.mem.data() + off, p.payload.size()), -1);
+		off += p.payload.size();
+		EXPECT_TRUE(i < 2 || p.h.ack_req);
+	}
+	expect_empty(c.end.scq);
+	c.ack(5002);
+	expect_ok(c.end.scq, 1);
+}
+
+/* 9.3.3, 9.4.3: the RETH is that of the whole message and in its first packet. */
+TEST_P(WireRequesterFamily, WriteLooksRight)
+{
+	WireConn c = connect(options());
+
+	Send(IBV_WR_RDMA_WRITE_WITH_IMM, 1).from(c.end.mem, 0, 300).to(0x1234567890, 0x4242).imm(99).post(c.end);
+	WirePacket p = c.next(HERALD_BTH_RC_RDMA_WRITE_FIRST);
+	EXPECT_EQ(p.h.va, 0x1234567890u);
+	EXPECT_EQ(p.h.rkey, 0x4242u);
+	EXPECT_EQ(p.h.dmalen, 300u);
+	p = c.next(HERALD_BTH_RC_RDMA_WRITE_LAST_WITH_IMM);
+	EXPECT_EQ(ntohl(p.h.imm), 99u);
+	EXPECT_EQ(p.payload.size(), 44u);
+	c.ack(5001);
+	expect_ok(c.end.scq, 1);
+}
+
+/* 9.4.4, 9.7.3: a READ takes a PSN for each response; 9.4.5: an atomic takes one. */
+TEST_P(WireRequesterFamily, ReadAndAtomics)
+{
+	WireConn c = connect(options());
+	const Bytes data = some_bytes(700);
+	auto *result = reinterpret_cast<uint64_t *>(c.end.mem.data() + 4096);
+
+	post_read(c, 1, 700);
+	WirePacket p = c.next(HERALD_BTH_RC_RDMA_READ_REQUEST);
+	EXPECT_EQ(p.h.psn, 5000u);
+	EXPECT_EQ(p.h.va, 0x10000u);
+	EXPECT_EQ(p.h.dmalen, 700u);
+	answer_read(c, 5000, data);
+	expect_ok(c.end.scq, 1);
+	EXPECT_EQ(differs(c.end.mem.data(), data.data(), data.size()), -1);
+
+	Send(IBV_WR_ATOMIC_CMP_AND_SWP, 2).from(c.end.mem, 4096, 8).to(0x2000, 0x78).operands(11, 22).post(c.end);
+	p = c.next(HERALD_BTH_RC_COMPARE_SWAP);
+	EXPECT_EQ(p.h.psn, 5003u);
+	EXPECT_EQ(p.h.va, 0x2000u);
+	EXPECT_EQ(p.h.compare, 11u);
+	EXPECT_EQ(p.h.swap_add, 22u);
+	p = c.packet(HERALD_BTH_RC_ATOMIC_ACKNOWLEDGE, 5003).aeth(HERALD_AETH_NO_CREDITS, 2);
+	p.h.atomic_orig = 0x1122334455667788;
+	c.send(p);
+	expect_ok(c.end.scq, 2);
+	EXPECT_EQ(*result, 0x1122334455667788u);
+}
+
+/* 9.7.1: PSNs wrap, and an ACK from behind the wrap is about packets before it. */
+TEST_P(WireRequesterFamily, PsnWraps)
+{
+	WireOptions o = options();
+	o.sq_psn = 0xfffffe;
+	WireConn c = connect(o);
+
+	post_send(c, 1, 1024);
+	for (uint32_t psn : {0xfffffeu, 0xffffffu, 0u, 1u})
+		EXPECT_EQ(c.next().h.psn, psn);
+	c.ack(0xffffff);
+	c.ack(1);
+	expect_ok(c.end.scq, 1);
+	expect_untouched(c, 2);
+}
+
+/* ------------------------------------------------- acknowledgements -- */
+
+/* 9.7.6.1: one ACK acknowledges all before it. */
+TEST_F(WireRequester, CoalescedAck)
+{
+	WireConn c = connect();
+
+	for (uint32_t i = 0; i < 4; i++) {
+		post_send(c, i);
+		expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5000 + i);
+	}
+	c.ack(5002);
+	for (uint64_t i = 0; i < 3; i++)
+		expect_ok(c.end.scq, i);
+	expect_empty(c.end.scq);
+	c.ack(5003);
+	expect_ok(c.end.scq, 3);
+}
+
+/* 9.7.7.2: a responder may offer credits to one that does not count them. */
+TEST_F(WireRequester, CreditsAreAccepted)
+{
+	WireConn c = connect();
+	uint32_t psn = 5000;
+
+	for (uint8_t credits : {0, 1, 15, 30}) {
+		post_send(c, credits);
+		expect_next(c, HERALD_BTH_RC_SEND_ONLY, psn);
+		c.ack(psn++, credits);
+		expect_ok(c.end.scq, credits);
+	}
+}
+
+/* 9.7.6.1: an ACK of what was acknowledged before, or never sent, changes nothing. */
+TEST_F(WireRequester, GhostAcks)
+{
+	WireConn c = connect();
+
+	post_send(c, 1);
+	expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5000);
+	c.ack(5000);
+	expect_ok(c.end.scq, 1);
+	const uint64_t before = counter("wire_ghosts");
+	post_send(c, 2);
+	expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5001);
+	for (uint32_t psn : {5000u, 4999u, 5002u, 6000u, 5001u + 0x7fffff, 5001u + 0x800000})
+		c.ack(psn);
+	c.ack(4990, HERALD_AETH_NAK_REMOTE_ACCESS);
+	c.ack(5002, HERALD_AETH_NAK_INVALID_REQUEST);
+	c.ack(5002, HERALD_AETH_RNR | 1);
+	c.ack(4990, HERALD_AETH_NAK_SEQUENCE);
+	expect_counted("wire_ghosts", before, 10);
+	expect_empty(c.end.scq);
+	EXPECT_TRUE(c.drain().empty());
+	c.ack(5001);
+	expect_ok(c.end.scq, 2);
+}
+
+/* 9.6.1, A17: answers are checked as requests are: iCRC, partition, where they come from. */
+TEST_F(WireRequester, AnswersOfOthers)
+{
+	WireConn c = connect();
+	WirePacket p;
+
+	post_send(c, 1);
+	expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5000);
+	uint64_t before = counter("icrc_dropped");
+	p = c.packet(HERALD_BTH_RC_ACKNOWLEDGE, 5000).aeth(HERALD_AETH_NO_CREDITS, 1);
+	p.damage = 4;
+	c.send(p);
+	expect_counted("icrc_dropped", before);
+	before = counter("wire_wrong_path");
+	p.damage = 0;
+	p.h.pkey = 0x8001;
+	c.send(p);
+	p.h.pkey = 0xffff;
+	p.stray = true;
+	c.send(p);
+	expect_counted("wire_wrong_path", before, 2);
+	expect_empty(c.end.scq);
+	c.ack(5000);
+	expect_ok(c.end.scq, 1);
+}
+
+/* 17.2.8: the answer's MigReq is the peer's business; A17: congestion marks and CNPs do no harm. */
+TEST_F(WireRequester, MigReqAndCongestion)
+{
+	WireConn c = connect();
+	const uint64_t before = counter("wire_rx_cnp");
+
+	for (uint32_t i = 0; i < 8; i++) {
+		WirePacket p = c.packet(HERALD_BTH_RC_ACKNOWLEDGE, 5000 + i).aeth(HERALD_AETH_NO_CREDITS, i);
+
+		post_send(c, i);
+		expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5000 + i);
+		WirePacket cnp = c.packet(HERALD_BTH_CNP, 0);
+		cnp.h.becn = true;
+		c.send(cnp);
+		p.h.migreq = i & 1;
+		p.h.fecn = i & 2;
+		p.h.becn = i & 4;
+		p.tos = static_cast<uint8_t>(i & 3);
+		c.send(p);
+		expect_ok(c.end.scq, i);
+	}
+	expect_counted("wire_rx_cnp", before, 8);
+}
+
+/* ------------------------------------------------------------- NAKs -- */
+
+/* 9.7.5.2: NAK sequence error: all before it has come, it and what follows is sent again. */
+TEST_F(WireRequester, SequenceNakResends)
+{
+	WireConn c = connect();
+
+	post_send(c, 1);
+	post_send(c, 2, 600);
+	post_send(c, 3);
+	for (uint32_t i = 0; i < 5; i++)
+		EXPECT_EQ(c.next().h.psn, 5000 + i);
+	c.ack(5002, HERALD_AETH_NAK_SEQUENCE);
+	expect_ok(c.end.scq, 1);
+	expect_next(c, HERALD_BTH_RC_SEND_MIDDLE, 5002);
+	expect_next(c, HERALD_BTH_RC_SEND_LAST, 5003);
+	expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5004);
+	expect_empty(c.end.scq);
+	c.ack(5004);
+	expect_ok(c.end.scq, 2);
+	expect_ok(c.end.scq, 3);
+}
+
+/* 9.9.2: each of them is a retry; what gets through makes the count start anew. */
+TEST_F(WireRequester, SequenceNaksAreCounted)
+{
+	WireOptions o;
+	o.path.retry_cnt = 2;
+	WireConn c = connect(o);
+
+	for (int round = 0; round < 2; round++) {
+		post_send(c, 1);
+		const uint32_t psn = 5000 + static_cast<uint32_t>(round);
+		expect_next(c, HERALD_BTH_RC_SEND_ONLY, psn);
+		for (int i = 0; i < 2; i++) {
+			c.ack(psn, HERALD_AETH_NAK_SEQUENCE);
+			expect_next(c, HERALD_BTH_RC_SEND_ONLY, psn);
+		}
+		if (!round) {
+			c.ack(psn);
+			expect_ok(c.end.scq, 1);
+		}
+	}
+	c.ack(5001, HERALD_AETH_NAK_SEQUENCE);
+	expect_wc(c.end.scq, IBV_WC_RETRY_EXC_ERR, 1);
+	expect_error_state(c);
+	EXPECT_TRUE(c.drain().empty());
+}
+
+/* 9.7.5.2.8: not before the timer's time is over. */
+TEST_F(WireRequester, RnrNakWaits)
+{
+	WireConn c = connect();
+	const std::array<std::pair<uint8_t, int>, 3> timers = {{{1, 10}, {14, 1280}, {21, 15360}}}; /* us */
+
+	uint32_t psn = 5000;
+	for (const auto &[code, usec] : timers) {
+		post_send(c, code);
+		expect_next(c, HERALD_BTH_RC_SEND_ONLY, psn);
+		const auto begin = Clock::now();
+		c.ack(psn, static_cast<uint8_t>(HERALD_AETH_RNR | code));
+		expect_next(c, HERALD_BTH_RC_SEND_ONLY, psn);
+		EXPECT_GE(Clock::now() - begin, std::chrono::microseconds(usec)) << "timer " << int(code);
+		c.ack(psn++);
+		expect_ok(c.end.scq, code);
+	}
+}
+
+/* 9.7.5.2.8, 9.9.2: rnr_retry times, and no more; 7 is for ever. */
+TEST_F(WireRequester, RnrRetriesAreCounted)
+{
+	for (int limit : {0, 1, 3, 7}) {
+		WireOptions o;
+		o.path.rnr_retry = static_cast<uint8_t>(limit);
+		WireConn c = connect(o);
+
+		post_send(c, 1);
+		post_send(c, 2);
+		expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5000);
+		expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5001);
+		for (int i = 0; i < (limit == 7 ? 20 : limit); i++) {
+			c.ack(5000, HERALD_AETH_RNR | 1);
+			expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5000);
+			expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5001);
+		}
+		if (limit == 7) {
+			c.ack(5001);
+			expect_ok(c.end.scq, 1);
+			continue;
+		}
+		c.ack(5000, HERALD_AETH_RNR | 1);
+		expect_wc(c.end.scq, IBV_WC_RNR_RETRY_EXC_ERR, 1);
+		expect_wc(c.end.scq, IBV_WC_WR_FLUSH_ERR, 2);
+		expect_error_state(c);
+		EXPECT_TRUE(c.drain().empty());
+	}
+}
+
+/* 9.9.2, 10.10.2: each NAK's status; what came before is done, what follows is flushed. */
+TEST_F(WireRequester, RefusalsEndTheConnection)
+{
+	const std::array<std::pair<uint8_t, ibv_wc_status>, 3> kinds = {
+		{{HERALD_AETH_NAK_INVALID_REQUEST, IBV_WC_REM_INV_REQ_ERR},
+		 {HERALD_AETH_NAK_REMOTE_ACCESS, IBV_WC_REM_ACCESS_ERR},
+		 {HERALD_AETH_NAK_REMOTE_OPERATION, IBV_WC_REM_OP_ERR}}};
+
+	for (const auto &[syndrome, status] : kinds) {
+		WireConn c = connect();
+
+		recv(c.end, c.end.mem, 0, 64, 10);
+		for (uint32_t i = 0; i < 4; i++) {
+			post_send(c, i);
+			expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5000 + i);
+		}
+		c.ack(5001, syndrome);
+		expect_ok(c.end.scq, 0);
+		expect_wc(c.end.scq, status, 1);
+		expect_wc(c.end.scq, IBV_WC_WR_FLUSH_ERR, 2);
+		expect_wc(c.end.scq, IBV_WC_WR_FLUSH_ERR, 3);
+		expect_wc(c.end.rcq, IBV_WC_WR_FLUSH_ERR, 10);
+		expect_error_state(c);
+		EXPECT_TRUE(c.drain().empty());
+	}
+}
+
+/* ------------------------------------------------------- lost answers -- */
+
+/* 9.7.6.1, 9.7.3.1: what of a READ has not come is asked for again. */
+TEST_F(WireRequester, LostReadResponse)
+{
+	WireConn c = connect();
+	const Bytes data = some_bytes(1200);
+	const uint64_t before = counter("wire_responses_lost");
+
+	post_read(c, 1, 1200);
+	expect_next(c, HERALD_BTH_RC_RDMA_READ_REQUEST, 5000);
+	for (uint32_t i : {0u, 1u, 3u, 4u})
+		c.send(response(c, 5000 + i, i, 5, data));
+	const WirePacket p = c.next(HERALD_BTH_RC_RDMA_READ_REQUEST);
+	EXPECT_EQ(p.h.psn, 5002u);
+	EXPECT_EQ(p.h.va, 0x10000u + 512);
+	EXPECT_EQ(p.h.dmalen, 1200u - 512);
+	EXPECT_EQ(p.h.rkey, 0x77u);
+	expect_counted("wire_responses_lost", before);
+	answer_read(c, 5002, {data.begin() + 512, data.end()});
+	expect_ok(c.end.scq, 1);
+	EXPECT_EQ(differs(c.end.mem.data(), data.data(), data.size()), -1);
+	expect_untouched(c, 5005);
+}
+
+/* 9.7.6.1: an ACK of what follows a READ does not stand for its data. */
+TEST_F(WireRequester, AckBeyondAnUnansweredRead)
+{
+	WireConn c = connect();
+	const Bytes data = some_bytes(8);
+
+	post_send(c, 1);
+	post_read(c, 2, 8);
+	post_send(c, 3);
+	for (uint32_t psn : {5000u, 5001u, 5002u})
+		EXPECT_EQ(c.next().h.psn, psn);
+	c.ack(5002);
+	expect_ok(c.end.scq, 1);
+	expect_next(c, HERALD_BTH_RC_RDMA_READ_REQUEST, 5001);
+	expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5002);
+	expect_empty(c.end.scq);
+	answer_read(c, 5001, data);
+	c.ack(5002);
+	expect_ok(c.end.scq, 2);
+	expect_ok(c.end.scq, 3);
+	EXPECT_EQ(differs(c.end.mem.data(), data.data(), data.size()), -1);
+}
+
+/* 9.7.6.1: an answer that comes twice changes nothing. */
+TEST_F(WireRequester, DuplicateReadResponse)
+{
+	WireConn c = connect();
+	const Bytes data = some_bytes(1200);
+
+	post_read(c, 1, 1200);
+	expect_next(c, HERALD_BTH_RC_RDMA_READ_REQUEST, 5000);
+	for (uint32_t i : {0u, 1u, 2u, 2u, 1u, 0u})
+		c.send(response(c, 5000 + i, i, 5, data));
+	c.ack(5002);
+	for (uint32_t i : {3u, 4u})
+		c.send(response(c, 5000 + i, i, 5, data));
+	expect_ok(c.end.scq, 1);
+	EXPECT_EQ(differs(c.end.mem.data(), data.data(), data.size()), -1);
+	expect_untouched(c, 5005);
+}
+
+/* 9.9.2: no answer: the packet is sent retry_cnt times more. */
+TEST_F(WireRequester, NobodyAnswers)
+{
+	for (int retries : {0, 1, 3}) {
+		WireOptions o;
+		o.path.timeout = 8; /* about 1 ms */
+		o.path.retry_cnt = static_cast<uint8_t>(retries);
+		WireConn c = connect(o);
+
+		post_send(c, 1);
+		post_send(c, 2);
+		expect_wc(c.end.scq, IBV_WC_RETRY_EXC_ERR, 1);
+		expect_wc(c.end.scq, IBV_WC_WR_FLUSH_ERR, 2);
+		expect_error_state(c);
+		int first = 0;
+		for (const WirePacket &p : c.drain())
+			first += p.h.psn == 5000;
+		EXPECT_EQ(first, retries + 1);
+	}
+}
+
+/* 9.7.6.1: an ACK of a part is an answer: the rest is waited for anew, and sent from there. */
+TEST_F(WireRequester, PartOfAMessageIsAcknowledged)
+{
+	WireOptions o;
+	o.path.timeout = 14;
+	WireConn c = connect(o);
+
+	post_send(c, 1, 1000);
+	for (uint32_t i = 0; i < 4; i++)
+		EXPECT_EQ(c.next().h.psn, 5000 + i);
+	c.ack(5001);
+	WirePacket p = c.next();
+	/* it may have been sent again before */
+	while (p.h.psn < 5002)
+		p = c.next();
+	while (p.h.opcode != HERALD_BTH_RC_SEND_LAST)
+		p = c.next();
+	c.ack(5003);
+	expect_ok(c.end.scq, 1);
+}
+
+/* --------------------------------------------------- wrong answers -- */
+
+/* 9.9.2: an answer of a kind or length that was not asked for: bad response. */
+struct Answer {
+	const char *name;
+	ibv_wr_opcode request;
+	uint32_t length;
+	uint8_t opcode;
+	uint32_t payload;
+};
+
+class WireBadResponse : public WireRequester, public ::testing::WithParamInterface<Answer> {};
+
+TEST_P(WireBadResponse, EndsTheConnection)
+{
+	WireConn c = connect();
+	const Answer &wrong = GetParam();
+	const uint64_t before = counter("wire_bad_response");
+	Send wr(wrong.request, 1);
+
+	wr.from(c.end.mem, 0, wrong.length);
+	if (wrong.request != IBV_WR_SEND)
+		wr.to(0x10000, 0x77);
+	wr.post(c.end);
+	post_send(c, 2);
+	c.next();
+	c.send(c.packet(wrong.opcode, 5000).aeth(HERALD_AETH_NO_CREDITS, 1).with(wrong.payload));
+	expect_wc(c.end.scq, IBV_WC_BAD_RESP_ERR, 1);
+	expect_wc(c.end.scq, IBV_WC_WR_FLUSH_ERR, 2);
+	expect_error_state(c);
+	expect_counted("wire_bad_response", before);
+	EXPECT_TRUE(all_bytes(c.end.mem.data(), 4096, 0));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+	Wire, WireBadResponse,
+	::testing::Values(Answer{"ReadTooShort", IBV_WR_RDMA_READ, 100, HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY, 99},
+			  Answer{"ReadTooLong", IBV_WR_RDMA_READ, 100, HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY, 101},
+			  Answer{"ReadEmpty", IBV_WR_RDMA_READ, 100, HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY, 0},
+			  Answer{"FirstNotFull", IBV_WR_RDMA_READ, 600, HERALD_BTH_RC_RDMA_READ_RESPONSE_FIRST, 252},
+			  Answer{"FirstOfOne", IBV_WR_RDMA_READ, 256, HERALD_BTH_RC_RDMA_READ_RESPONSE_FIRST, 256},
+			  Answer{"OnlyOfSeveral", IBV_WR_RDMA_READ, 600, HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY, 256},
+			  Answer{"MiddleAtFirst", IBV_WR_RDMA_READ, 600, HERALD_BTH_RC_RDMA_READ_RESPONSE_MIDDLE, 256},
+			  Answer{"LastAtFirst", IBV_WR_RDMA_READ, 600, HERALD_BTH_RC_RDMA_READ_RESPONSE_LAST, 256},
+			  Answer{"AtomicOfRead", IBV_WR_RDMA_READ, 8, HERALD_BTH_RC_ATOMIC_ACKNOWLEDGE, 0},
+			  Answer{"ReadOfAtomic", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY,
+				 8},
+			  Answer{"ReadOfSend", IBV_WR_SEND, 8, HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY, 8}),
+	[](const auto &info) { return info.param.name; });
+
+/* 9.9.2: a NAK whose code means nothing is a bad response. */
+TEST_F(WireRequester, NakOfNoKind)
+{
+	for (uint8_t syndrome : {0x64, 0x65, 0x7f}) {
+		WireConn c = connect();
+
+		post_send(c, 1);
+		expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5000);
+		c.ack(5000, syndrome);
+		expect_wc(c.end.scq, IBV_WC_BAD_RESP_ERR, 1);
+		expect_error_state(c);
+	}
+}
