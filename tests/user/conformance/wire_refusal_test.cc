@@ -219,6 +219,27 @@ TEST_F(WireRefusal, ReceiverNotReady)
 	c.expect_silence();
 }
 
+/* 9.7.5.2.8: the first of several packets: what follows it is silently dropped, and all of it is good later. */
+TEST_F(WireRefusal, LongMessageNotReady)
+{
+	WireConn c = connect();
+	const Bytes data = some_bytes(500);
+	const WirePacket first = c.request(HERALD_BTH_RC_SEND_FIRST).with({data.begin(), data.begin() + 256});
+	const uint64_t early = counter("wire_out_of_sequence");
+
+	c.send(first);
+	c.expect_aeth(HERALD_AETH_RNR | 1, 1000, 0);
+	const WirePacket last = c.packet(HERALD_BTH_RC_SEND_LAST, 1001).with({data.begin() + 256, data.end()}).ask();
+	c.send(last);
+	expect_counted("wire_out_of_sequence", early);
+	recv(c.end, c.end.mem, 0, 4096, 1);
+	c.send_next(first);
+	c.send_next(last);
+	c.expect_ack(1001, 1);
+	EXPECT_EQ(expect_ok(c.end.rcq, 1).byte_len, 500u);
+	EXPECT_EQ(differs(c.end.mem.data(), data.data(), data.size()), -1);
+}
+
 /* 9.7.5.2.8: it is the last packet of a WRITE with immediate data that needs one. */
 TEST_F(WireRefusal, WriteWithImmediateNotReady)
 {

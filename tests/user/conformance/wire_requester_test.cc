@@ -3,57 +3,11 @@
  * The requester on the wire (IBTA vol. 1, 9.7.3 and 9.7.6): what it sends, and what it makes of the answers, which the
  * tests give by hand. There is no ACK timeout unless a test is about it, so nothing is sent that nobody asked for.
  */
-#include "wire_test.h"
+#include "wire_requester.h"
 
 #include <arpa/inet.h>
 
 using namespace conformance;
-
-class WireRequester : public WireTest {
-protected:
-	static void post_send(WireConn &c, uint64_t id, uint32_t len = 8)
-	{
-		Send(IBV_WR_SEND, id).from(c.end.mem, 0, len).post(c.end);
-	}
-	static void post_read(WireConn &c, uint64_t id, uint32_t len)
-	{
-		Send(IBV_WR_RDMA_READ, id).from(c.end.mem, 0, len).to(0x10000, 0x77).post(c.end);
-	}
-	/* The whole answer of a READ, or a part of it. */
-	static void answer_read(const WireConn &c, uint32_t first, const Bytes &data)
-	{
-		const size_t n = std::max<size_t>(1, (data.size() + 255) / 256);
-
-		for (size_t i = 0; i < n; i++)
-			c.send(response(c, first + static_cast<uint32_t>(i), i, n, data));
-	}
-	static WirePacket response(const WireConn &c, uint32_t psn, size_t i, size_t n, const Bytes &data)
-	{
-		const auto from = data.begin() + static_cast<ssize_t>(i * 256);
-		const auto to = i + 1 < n ? from + 256 : data.end();
-		const uint8_t opcode = n == 1       ? HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY
-				       : i == 0     ? HERALD_BTH_RC_RDMA_READ_RESPONSE_FIRST
-				       : i + 1 == n ? HERALD_BTH_RC_RDMA_READ_RESPONSE_LAST
-						    : HERALD_BTH_RC_RDMA_READ_RESPONSE_MIDDLE;
-
-		return c.packet(opcode, psn & HERALD_PSN_MASK).aeth(HERALD_AETH_NO_CREDITS, 1).with({from, to});
-	}
-	static void expect_next(const WireConn &c, uint8_t opcode, uint32_t psn)
-	{
-		const WirePacket p = c.next(opcode);
-
-		EXPECT_EQ(p.h.psn, psn) << p.text();
-	}
-	/* Nothing has changed: a message goes through, first. */
-	static void expect_untouched(WireConn &c, uint32_t psn)
-	{
-		expect_empty(c.end.scq);
-		post_send(c, 4711);
-		expect_next(c, HERALD_BTH_RC_SEND_ONLY, psn);
-		c.ack(psn);
-		expect_ok(c.end.scq, 4711);
-	}
-};
 
 class WireRequesterFamily : public WireRequester, public ::testing::WithParamInterface<Family> {
 protected:
@@ -392,174 +346,75 @@ TEST_F(WireRequester, RefusalsEndTheConnection)
 	}
 }
 
-/* ------------------------------------------------------- lost answers -- */
+/* ----------------------------------------------------- READs and others -- */
 
-/* 9.7.6.1, 9.7.3.1: what of a READ has not come is asked for again. */
-TEST_F(WireRequester, LostReadResponse)
+/* 9.7.6.1: the answer to a READ acknowledges what was sent before it. */
+TEST_F(WireRequester, ReadResponseAcknowledges)
 {
 	WireConn c = connect();
-	const Bytes data = some_bytes(1200);
-	const uint64_t before = counter("wire_responses_lost");
-
-	post_read(c, 1, 1200);
-	expect_next(c, HERALD_BTH_RC_RDMA_READ_REQUEST, 5000);
-	for (uint32_t i : {0u, 1u, 3u, 4u})
-		c.send(response(c, 5000 + i, i, 5, data));
-	const WirePacket p = c.next(HERALD_BTH_RC_RDMA_READ_REQUEST);
-	EXPECT_EQ(p.h.psn, 5002u);
-	EXPECT_EQ(p.h.va, 0x10000u + 512);
-	EXPECT_EQ(p.h.dmalen, 1200u - 512);
-	EXPECT_EQ(p.h.rkey, 0x77u);
-	expect_counted("wire_responses_lost", before);
-	answer_read(c, 5002, {data.begin() + 512, data.end()});
-	expect_ok(c.end.scq, 1);
-	EXPECT_EQ(differs(c.end.mem.data(), data.data(), data.size()), -1);
-	expect_untouched(c, 5005);
-}
-
-/* 9.7.6.1: an ACK of what follows a READ does not stand for its data. */
-TEST_F(WireRequester, AckBeyondAnUnansweredRead)
-{
-	WireConn c = connect();
-	const Bytes data = some_bytes(8);
 
 	post_send(c, 1);
-	post_read(c, 2, 8);
-	post_send(c, 3);
+	post_send(c, 2);
+	post_read(c, 3, 8);
 	for (uint32_t psn : {5000u, 5001u, 5002u})
 		EXPECT_EQ(c.next().h.psn, psn);
-	c.ack(5002);
-	expect_ok(c.end.scq, 1);
-	expect_next(c, HERALD_BTH_RC_RDMA_READ_REQUEST, 5001);
-	expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5002);
-	expect_empty(c.end.scq);
-	answer_read(c, 5001, data);
-	c.ack(5002);
-	expect_ok(c.end.scq, 2);
-	expect_ok(c.end.scq, 3);
-	EXPECT_EQ(differs(c.end.mem.data(), data.data(), data.size()), -1);
+	answer_read(c, 5002, some_bytes(8));
+	for (uint64_t id : {1, 2, 3})
+		expect_ok(c.end.scq, id);
 }
 
-/* 9.7.6.1: an answer that comes twice changes nothing. */
-TEST_F(WireRequester, DuplicateReadResponse)
-{
-	WireConn c = connect();
-	const Bytes data = some_bytes(1200);
-
-	post_read(c, 1, 1200);
-	expect_next(c, HERALD_BTH_RC_RDMA_READ_REQUEST, 5000);
-	for (uint32_t i : {0u, 1u, 2u, 2u, 1u, 0u})
-		c.send(response(c, 5000 + i, i, 5, data));
-	c.ack(5002);
-	for (uint32_t i : {3u, 4u})
-		c.send(response(c, 5000 + i, i, 5, data));
-	expect_ok(c.end.scq, 1);
-	EXPECT_EQ(differs(c.end.mem.data(), data.data(), data.size()), -1);
-	expect_untouched(c, 5005);
-}
-
-/* 9.9.2: no answer: the packet is sent retry_cnt times more. */
-TEST_F(WireRequester, NobodyAnswers)
-{
-	for (int retries : {0, 1, 3}) {
-		WireOptions o;
-		o.path.timeout = 8; /* about 1 ms */
-		o.path.retry_cnt = static_cast<uint8_t>(retries);
-		WireConn c = connect(o);
-
-		post_send(c, 1);
-		post_send(c, 2);
-		expect_wc(c.end.scq, IBV_WC_RETRY_EXC_ERR, 1);
-		expect_wc(c.end.scq, IBV_WC_WR_FLUSH_ERR, 2);
-		expect_error_state(c);
-		int first = 0;
-		for (const WirePacket &p : c.drain())
-			first += p.h.psn == 5000;
-		EXPECT_EQ(first, retries + 1);
-	}
-}
-
-/* 9.7.6.1: an ACK of a part is an answer: the rest is waited for anew, and sent from there. */
-TEST_F(WireRequester, PartOfAMessageIsAcknowledged)
+/* 9.7.3.2, 11.2.4.2: no more READs and atomics are out than the peer can answer, and what follows waits behind them. */
+TEST_F(WireRequester, ReadsAreLimited)
 {
 	WireOptions o;
-	o.path.timeout = 14;
+	o.path.rd_atomic = 2;
 	WireConn c = connect(o);
 
-	post_send(c, 1, 1000);
 	for (uint32_t i = 0; i < 4; i++)
-		EXPECT_EQ(c.next().h.psn, 5000 + i);
-	c.ack(5001);
-	WirePacket p = c.next();
-	/* it may have been sent again before */
-	while (p.h.psn < 5002)
-		p = c.next();
-	while (p.h.opcode != HERALD_BTH_RC_SEND_LAST)
-		p = c.next();
-	c.ack(5003);
-	expect_ok(c.end.scq, 1);
+		post_read(c, i, 8);
+	post_send(c, 4);
+	expect_next(c, HERALD_BTH_RC_RDMA_READ_REQUEST, 5000);
+	expect_next(c, HERALD_BTH_RC_RDMA_READ_REQUEST, 5001);
+	EXPECT_TRUE(c.drain().empty());
+	answer_read(c, 5000, some_bytes(8));
+	expect_next(c, HERALD_BTH_RC_RDMA_READ_REQUEST, 5002);
+	EXPECT_TRUE(c.drain().empty());
+	answer_read(c, 5001, some_bytes(8));
+	expect_next(c, HERALD_BTH_RC_RDMA_READ_REQUEST, 5003);
+	expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5004);
+	answer_read(c, 5002, some_bytes(8));
+	answer_read(c, 5003, some_bytes(8));
+	c.ack(5004);
+	for (uint64_t id = 0; id < 5; id++)
+		expect_ok(c.end.scq, id);
 }
 
-/* --------------------------------------------------- wrong answers -- */
-
-/* 9.9.2: an answer of a kind or length that was not asked for: bad response. */
-struct Answer {
-	const char *name;
-	ibv_wr_opcode request;
-	uint32_t length;
-	uint8_t opcode;
-	uint32_t payload;
-};
-
-class WireBadResponse : public WireRequester, public ::testing::WithParamInterface<Answer> {};
-
-TEST_P(WireBadResponse, EndsTheConnection)
+/* 10.8.3.3: behind a fence nothing is sent while a READ before it has no answer. */
+TEST_F(WireRequester, FenceWaitsForReads)
 {
 	WireConn c = connect();
-	const Answer &wrong = GetParam();
-	const uint64_t before = counter("wire_bad_response");
-	Send wr(wrong.request, 1);
 
-	wr.from(c.end.mem, 0, wrong.length);
-	if (wrong.request != IBV_WR_SEND)
-		wr.to(0x10000, 0x77);
-	wr.post(c.end);
-	post_send(c, 2);
-	c.next();
-	c.send(c.packet(wrong.opcode, 5000).aeth(HERALD_AETH_NO_CREDITS, 1).with(wrong.payload));
-	expect_wc(c.end.scq, IBV_WC_BAD_RESP_ERR, 1);
-	expect_wc(c.end.scq, IBV_WC_WR_FLUSH_ERR, 2);
-	expect_error_state(c);
-	expect_counted("wire_bad_response", before);
-	EXPECT_TRUE(all_bytes(c.end.mem.data(), 4096, 0));
+	post_read(c, 1, 8);
+	Send(IBV_WR_SEND, 2).from(c.end.mem, 0, 8).add_flags(IBV_SEND_FENCE).post(c.end);
+	expect_next(c, HERALD_BTH_RC_RDMA_READ_REQUEST, 5000);
+	EXPECT_TRUE(c.drain().empty());
+	answer_read(c, 5000, some_bytes(8));
+	expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5001);
+	c.ack(5001);
+	expect_ok(c.end.scq, 1);
+	expect_ok(c.end.scq, 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-	Wire, WireBadResponse,
-	::testing::Values(Answer{"ReadTooShort", IBV_WR_RDMA_READ, 100, HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY, 99},
-			  Answer{"ReadTooLong", IBV_WR_RDMA_READ, 100, HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY, 101},
-			  Answer{"ReadEmpty", IBV_WR_RDMA_READ, 100, HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY, 0},
-			  Answer{"FirstNotFull", IBV_WR_RDMA_READ, 600, HERALD_BTH_RC_RDMA_READ_RESPONSE_FIRST, 252},
-			  Answer{"FirstOfOne", IBV_WR_RDMA_READ, 256, HERALD_BTH_RC_RDMA_READ_RESPONSE_FIRST, 256},
-			  Answer{"OnlyOfSeveral", IBV_WR_RDMA_READ, 600, HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY, 256},
-			  Answer{"MiddleAtFirst", IBV_WR_RDMA_READ, 600, HERALD_BTH_RC_RDMA_READ_RESPONSE_MIDDLE, 256},
-			  Answer{"LastAtFirst", IBV_WR_RDMA_READ, 600, HERALD_BTH_RC_RDMA_READ_RESPONSE_LAST, 256},
-			  Answer{"AtomicOfRead", IBV_WR_RDMA_READ, 8, HERALD_BTH_RC_ATOMIC_ACKNOWLEDGE, 0},
-			  Answer{"ReadOfAtomic", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY,
-				 8},
-			  Answer{"ReadOfSend", IBV_WR_SEND, 8, HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY, 8}),
-	[](const auto &info) { return info.param.name; });
-
-/* 9.9.2: a NAK whose code means nothing is a bad response. */
-TEST_F(WireRequester, NakOfNoKind)
+/* 9.7.5.2.8: an RNR NAK in the middle: what came before it is done, and the rest begins there. */
+TEST_F(WireRequester, RnrNakInTheMiddle)
 {
-	for (uint8_t syndrome : {0x64, 0x65, 0x7f}) {
-		WireConn c = connect();
+	WireConn c = connect();
 
-		post_send(c, 1);
-		expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5000);
-		c.ack(5000, syndrome);
-		expect_wc(c.end.scq, IBV_WC_BAD_RESP_ERR, 1);
-		expect_error_state(c);
-	}
+	Send(IBV_WR_RDMA_WRITE_WITH_IMM, 1).from(c.end.mem, 0, 600).to(0x1000, 1).imm(1).post(c.end);
+	for (uint32_t psn : {5000u, 5001u, 5002u})
+		EXPECT_EQ(c.next().h.psn, psn);
+	c.ack(5002, HERALD_AETH_RNR | 1);
+	expect_next(c, HERALD_BTH_RC_RDMA_WRITE_LAST_WITH_IMM, 5002);
+	c.ack(5002);
+	expect_ok(c.end.scq, 1);
 }

@@ -246,6 +246,23 @@ TEST_F(WireResponder, WrongQpAndWrongSource)
 	expect_dropped(c, p, "wire_wrong_path");
 }
 
+/* 17.2.8: where the sender has migrated to is no reason to drop what it sends over the path that there is. */
+TEST_F(WireResponder, MigReqAndCongestion)
+{
+	WireConn c = connect();
+
+	for (int i = 0; i < 8; i++) {
+		WirePacket p = c.request(HERALD_BTH_RC_RDMA_WRITE_ONLY).ask();
+
+		p.h.migreq = i & 1;
+		p.h.fecn = i & 2;
+		p.h.becn = i & 4;
+		p.tos = static_cast<uint8_t>(i & 3);
+		c.send_next(p);
+		c.expect_ack(p.h.psn, c.msn);
+	}
+}
+
 /* 9.6.1: the opcode's class is another service's than the QP's. */
 TEST_F(WireResponder, OtherService)
 {
@@ -332,6 +349,22 @@ TEST_F(WireResponder, SequenceErrorIsToldOnce)
 	expect_ok(c.end.rcq, 0);
 	expect_ok(c.end.rcq, 1);
 	expect_empty(c.end.rcq);
+}
+
+/* 9.7.5.2: duplicates are answered while the expected packet is waited for. */
+TEST_F(WireResponder, DuplicatesDuringASequenceError)
+{
+	WireConn c = connect();
+	const WirePacket write = c.request(HERALD_BTH_RC_RDMA_WRITE_ONLY).at(c.end.mem, 0, 8).with(8).ask();
+
+	c.send_next(write);
+	c.expect_ack(1000, 1);
+	c.send(c.packet(HERALD_BTH_RC_RDMA_WRITE_ONLY, 1002).ask());
+	c.expect_aeth(HERALD_AETH_NAK_SEQUENCE, 1001, 1);
+	c.send(write);
+	c.expect_ack(1000, 1);
+	c.send(c.packet(HERALD_BTH_RC_RDMA_WRITE_ONLY, 1002).ask());
+	c.expect_silence();
 }
 
 /* 9.7.5.1: a duplicate is acknowledged, with the latest PSN, and not executed. */
@@ -456,4 +489,28 @@ TEST_F(WireResponder, DuplicateAtomic)
 	c.send(c.packet(HERALD_BTH_RC_COMPARE_SWAP, 1000).at(c.end.mem, 0, 0).operands(9, 1));
 	c.expect_silence();
 	EXPECT_EQ(*word, 1u);
+}
+
+/* 10.3.1, 11.6.3: INIT hears nothing, in RTR the first packet raises COMM_EST, ERR hears nothing. */
+TEST_F(WireResponder, StatesOfTheQp)
+{
+	WireConn c = connect();
+	const WirePacket write = c.request(HERALD_BTH_RC_RDMA_WRITE_ONLY).ask();
+
+	modify(c.end, IBV_QPS_RESET);
+	to_init(c.end, c.options.path);
+	uint64_t before = counter("peer_not_ready");
+	c.send(write);
+	expect_counted("peer_not_ready", before);
+	modify(c.end, c.rtr());
+	c.send_next(write);
+	c.expect_ack(1000, 1);
+	expect_qp_event(IBV_EVENT_COMM_EST, c);
+	c.expect_silence();
+	expect_no_async(ground->dev, Millis(0));
+	to_error(c.end);
+	before = counter("peer_not_ready");
+	c.send(c.request(HERALD_BTH_RC_RDMA_WRITE_ONLY).ask());
+	expect_counted("peer_not_ready", before);
+	EXPECT_TRUE(c.drain().empty());
 }

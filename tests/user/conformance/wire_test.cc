@@ -39,10 +39,8 @@ void WireGround::warm_up(Family family)
 	fail("the peer and the device do not hear each other");
 }
 
-namespace {
-
-/* Waits: an address comes into the table in a work item. */
-int gid_index(const Device &dev, Family family)
+/* An address comes into the table in a work item. */
+int WireConn::gid_index(const Device &dev, Family family)
 {
 	const auto end = Clock::now() + patience();
 	const ibv_gid wanted = WirePeer::device_gid(family);
@@ -60,24 +58,28 @@ int gid_index(const Device &dev, Family family)
 	fail("the address does not come into the GID table");
 }
 
-} // namespace
-
 WireConn::WireConn(WireGround &g, ibv_pd *pd, const WireOptions &o)
 	: ground(g), options(o), end(g.dev, pd, o.qp), psn(o.rq_psn)
 {
 	static uint32_t invented = 0x123400;
-	Path path = o.path;
 
 	qpn = ++invented;
-	path.gid_index = gid_index(g.dev, o.family);
-	to_init(end, path);
-	Attr rtr = rtr_attr(g.dev, o.qp.type, path, qpn);
-	rtr.a.rq_psn = o.rq_psn;
-	rtr.a.ah_attr.grh.dgid = WirePeer::own_gid(o.family);
-	modify(end, rtr);
-	Attr rts = rts_attr(g.dev, o.qp.type, path);
+	to_init(end, o.path);
+	modify(end, rtr());
+	Attr rts = rts_attr(g.dev, o.qp.type, o.path);
 	rts.a.sq_psn = o.sq_psn;
 	modify(end, rts);
+}
+
+Attr WireConn::rtr() const
+{
+	Path path = options.path;
+
+	path.gid_index = gid_index(ground.dev, options.family);
+	Attr at = rtr_attr(ground.dev, options.qp.type, path, qpn);
+	at.a.rq_psn = options.rq_psn;
+	at.a.ah_attr.grh.dgid = WirePeer::own_gid(options.family);
+	return at;
 }
 
 WirePacket WireConn::packet(uint8_t opcode, uint32_t of_psn) const

@@ -60,6 +60,11 @@ public:
 	/* Answer a request of the device's. */
 	void ack(uint32_t of_psn, uint8_t syndrome = HERALD_AETH_NO_CREDITS) const;
 
+	/* What the modify to RTR says. */
+	Attr rtr() const;
+	/* Of the address that the peer sends to; waits for it. */
+	static int gid_index(const Device &dev, Family family);
+
 	WireGround &ground;
 	const WireOptions options;
 	End end;
