@@ -25,6 +25,7 @@ constexpr uint16_t kPort = 4791;
 constexpr size_t kUdpLen = 8;
 constexpr int kReceiveBuffer = 4 << 20;
 
+const char *const kOwnMac = "02:00:00:00:47:91";
 const char *const kOwn4 = "10.11.12.2", *const kStray4 = "10.11.12.3", *const kDevice4 = "10.11.12.1";
 const char *const kOwn6 = "2001:db8:77::2", *const kStray6 = "2001:db8:77::3", *const kDevice6 = "2001:db8:77::1";
 
@@ -250,7 +251,7 @@ WirePeer::WirePeer()
 	other_ = "wp" + id;
 	ns_ = "wire" + id;
 	run("ip netns add " + ns_);
-	run("ip link add " + netdev_ + " type veth peer name " + other_ + " netns " + ns_);
+	run("ip link add " + netdev_ + " type veth peer name " + other_ + " address " + kOwnMac + " netns " + ns_);
 	run("ip -n " + ns_ + " addr add " + kOwn4 + "/24 dev " + other_ + " && ip -n " + ns_ + " addr add " + kOwn6 +
 	    "/64 dev " + other_ + " nodad && ip -n " + ns_ + " link set " + other_ + " up");
 	forbid_offloads(netdev_);
@@ -275,9 +276,12 @@ WirePeer::~WirePeer()
 	EXPECT_EQ(system(("ip netns del " + ns_).c_str()), 0);
 }
 
-void WirePeer::add_v6_address() const
+void WirePeer::make_known() const
 {
+	const std::string lladdr = std::string(" lladdr ") + kOwnMac + " nud permanent dev " + netdev_;
+
 	run("ip addr add " + std::string(kDevice6) + "/64 dev " + netdev_ + " nodad");
+	run("ip neigh replace " + std::string(kOwn4) + lladdr + " && ip neigh replace " + kOwn6 + lladdr);
 }
 
 ibv_gid WirePeer::own_gid(Family family)

@@ -91,9 +91,10 @@ public:
 	WirePeer(const WirePeer &) = delete;
 	WirePeer &operator=(const WirePeer &) = delete;
 
-	/* The device's interface; its IPv6 address is added when it is up. */
+	/* The device's interface. */
 	const std::string &netdev() const { return netdev_; }
-	void add_v6_address() const;
+	/* When that is up: its IPv6 address, and who the peer is, so that nothing waits for an answer to that. */
+	void make_known() const;
 	/* The two addresses, as GIDs. */
 	static ibv_gid own_gid(Family family);
 	static ibv_gid device_gid(Family family);

@@ -17,7 +17,7 @@ WireOptions::WireOptions()
 
 WireGround::WireGround() : peer(std::make_unique<WirePeer>()), link(peer->netdev())
 {
-	peer->add_v6_address();
+	peer->make_known();
 	for (Family family : {Family::v4, Family::v6})
 		warm_up(family);
 }
