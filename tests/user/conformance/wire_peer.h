@@ -102,6 +102,11 @@ public:
 	void send(Family family, const WirePacket &packet);
 	/* What stands between the UDP header and the iCRC; that is right if there are enough bytes for one. */
 	void send_bytes(Family family, const Bytes &bytes, uint32_t damage = 0, uint8_t tos = 0, bool stray = false);
+	/*
+	 * Packets of the same length, but the last may be shorter, as one train over IPv4: one that a sender gave to its
+	 * interface whole. @pieces: it is not in one piece in memory.
+	 */
+	void send_train(const std::vector<WirePacket> &packets, bool pieces = false);
 	/* The same without an iCRC. */
 	void send_bare(Family family, const Bytes &bytes);
 	/* The next packet for a QP; those for others are gone. Its iCRC was right, or the test has failed. */
@@ -118,6 +123,7 @@ private:
 	std::array<int, 2> ports_ = {-1, -1}; /* so that nobody answers that the port is closed */
 	std::array<uint8_t, 6> mac_{};
 	int index_ = 0; /* of the other interface */
+	int trains_ = -1;
 	uint16_t id_ = 0;
 };
 

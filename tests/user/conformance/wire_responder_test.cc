@@ -447,8 +447,9 @@ TEST_F(WireResponder, DuplicateRead)
 TEST_F(WireResponder, DuplicateReadOfSomethingElse)
 {
 	WireConn c = connect();
-	const Region other(pd, 4096);
+	const Mr other(ibv_reg_mr(pd, c.end.mem.data(), 4096, kAllAccess));
 
+	ASSERT_TRUE(other);
 	c.send_next(c.request(HERALD_BTH_RC_RDMA_READ_REQUEST).at(c.end.mem, 0, 600), 3);
 	for (int i = 0; i < 3; i++)
 		c.next();
@@ -456,7 +457,7 @@ TEST_F(WireResponder, DuplicateReadOfSomethingElse)
 	c.send(c.packet(HERALD_BTH_RC_RDMA_READ_REQUEST, 1000).at(c.end.mem, 1, 600));
 	c.send(c.packet(HERALD_BTH_RC_RDMA_READ_REQUEST, 1001).at(c.end.mem, 0, 256));
 	c.send(c.packet(HERALD_BTH_RC_RDMA_READ_REQUEST, 1001).at(c.end.mem, 256, 600));
-	c.send(c.packet(HERALD_BTH_RC_RDMA_READ_REQUEST, 1000).at(other, 0, 600));
+	c.send(c.packet(HERALD_BTH_RC_RDMA_READ_REQUEST, 1000).at(c.end.mem.addr(), other->rkey, 600));
 	c.send(c.packet(HERALD_BTH_RC_RDMA_READ_REQUEST, 999).at(c.end.mem, 0, 600));
 	c.expect_silence();
 }
