@@ -375,14 +375,14 @@ struct OffloadHeader {
 };
 
 /* What the interface would need to know to make packets of it. */
-static OffloadHeader offload_header(size_t segment, bool pieces)
+static OffloadHeader offload_header(size_t segment, size_t in_one_piece)
 {
 	OffloadHeader vnet;
 
 	vnet.gso_size = static_cast<uint16_t>(segment);
 	vnet.csum_start = ETH_HLEN + 20;
 	vnet.csum_offset = 6;
-	vnet.hdr_len = pieces ? ETH_HLEN + 20 + kUdpLen : 0;
+	vnet.hdr_len = static_cast<uint16_t>(ETH_HLEN + in_one_piece);
 	return vnet;
 }
 
@@ -413,7 +413,7 @@ void WirePeer::send_train(const std::vector<WirePacket> &packets, bool pieces)
 	put16(udp + 6, static_cast<uint16_t>(~fold(sum16({ip.data() + 12, 8}) + IPPROTO_UDP +
 						   static_cast<uint32_t>(kUdpLen + payload.size()))));
 
-	const OffloadHeader vnet = offload_header(ends[0], pieces);
+	const OffloadHeader vnet = offload_header(ends[0], pieces ? 20 + kUdpLen : ip.size());
 	Bytes frame(sizeof(vnet) + ETH_HLEN);
 	memcpy(frame.data(), &vnet, sizeof(vnet));
 	memcpy(frame.data() + sizeof(vnet), mac_.data(), mac_.size());
