@@ -201,6 +201,9 @@ DEFINE_DEBUGFS_ATTRIBUTE(allow_fops, allow_get, allow_set, "%llu\n");
 
 void herald_control_add(struct herald_dev *dev)
 {
+	/* enabled anew, in another RDMA namespace: with the files that it has */
+	if (dev->debugfs)
+		return;
 	dev->debugfs = debugfs_create_dir(dev_name(&dev->ib.dev), herald_root);
 	dev->allow = provoke;
 	herald_tables_add(dev);
