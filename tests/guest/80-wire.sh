@@ -1,0 +1,136 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Over the wire: a herald device each in two network namespaces, with a veth between them. Ping-pongs, RDMA CM's programs
+# and perftest; IPv4, IPv6 and link-local; MTUs of interface and path; with and without segmentation and merging by the
+# stack; RDMA's namespaces shared and exclusive. Few iterations: whether it works. Slow lanes
+# do some of it (WIRE_ALL=1: all).
+# timeout: 400
+# lanes: uml stock debug
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/wire.sh"
+
+n=$((100 / FACTOR + 10))
+all=${WIRE_ALL:-}
+[ "$LANE" != uml ] || all=1
+
+families() {
+	local f kind
+	for f in ${all:+v4 ll} v6; do
+		for kind in rc uc srq; do pingpong "$f-$kind" b $f $kind -c -s 1024 -m 1024 -n $n; done
+		pingpong "$f-ud" b $f ud -c -s 1024 -n $n
+		data "$f-data" $f 1024
+		pingpong "$f-rc-events" a $f rc -c -e -s 65537 -m 1024 -n $n
+		rdma_cm_programs "" b $f $n
+	done
+	[ -n "$all" ] || rdma_cm rping-v4 7174 b "rping -s -a $ADDRESS_b -V -C $n" "rping -c -a $ADDRESS_b -V -C $n"
+	check mckey-v4 60 mcast_body b 239.1.2.3
+}
+
+# Interface's MTU, and the path MTUs that go with it
+mtus() {
+	local mtu path paths
+	while read -r mtu paths; do
+		check "mtu-$mtu" 10 set_mtu "$mtu" || continue
+		for path in $paths; do
+			data "mtu-$mtu-$path-v4" v4 "$path"
+			[ -z "$all" ] || pingpong "mtu-$mtu-$path-v6" a v6 rc -c -s 65537 -m "$path" -n $n
+		done
+	done <<-END
+		65535 4096 256
+		9000 4096 512
+		1500 1024 256
+		4200 2048 4096
+	END
+}
+
+# offload HOST on|off NAME...
+offload() {
+	local host=$1 how=$2 name words=()
+	shift 2
+	for name; do words+=("$name" "$how"); done
+	on "$host" ethtool -K "v$host" "${words[@]}"
+}
+# veth merges nothing that comes from an interface which segments TCP
+segmentation=(tso gso tx-udp-segmentation)
+
+# Packets per train that host b has received, times 100, meanwhile
+trains() { # CMD...
+	local trains packets
+	trains=$(counter b wire_rx_trains) packets=$(counter b wire_rx_packets)
+	"$@" >&2 || return 1
+	trains=$(($(counter b wire_rx_trains) - trains)) packets=$(($(counter b wire_rx_packets) - packets))
+	echo "$packets packets in $trains trains" >&2
+	echo $((packets * 100 / trains))
+}
+transfer() { # PORT
+	local a b
+	a=$(known_gid a v4) b=$(known_gid b v4)
+	WIRE_PORT=$1 between_body b "ib_write_bw -d wb -x $b -p $1 -F -s 262144 -n $n" \
+		"ib_write_bw -d wa -x $a -p $1 -F -s 262144 -n $n $ADDRESS_b"
+}
+trains_whole() {
+	local ratio
+	ratio=$(trains transfer 18700) && [ "$ratio" -gt 200 ]
+}
+trains_apart() {
+	local ratio
+	offload a off "${segmentation[@]}" && ratio=$(trains transfer 18701) && [ "$ratio" = 100 ]
+}
+trains_merged() {
+	local ratio
+	offload a off "${segmentation[@]}" && offload b on gro && ratio=$(trains transfer 18702) && [ "$ratio" -gt 110 ]
+}
+offloads() {
+	check trains-whole 60 trains_whole
+	check trains-apart 60 trains_apart
+	pingpong trains-apart-v6 b v6 rc -c -s 65537 -n $n
+	check trains-merged 60 trains_merged
+	pingpong trains-merged-v6 b v6 rc -c -s 65537 -n $n
+	offload a on "${segmentation[@]}"
+	check trains-whole-and-merged 60 trains_whole
+	offload b off gro
+}
+
+# A device belongs to the RDMA namespace of its interface; nobody else sees it in the exclusive mode.
+only_there() {
+	! rdma link show wb/1 2>/dev/null && on b rdma link show wb/1 && rdma link show wa/1 && ! on b rdma link show wa/1 2>/dev/null
+}
+moved_and_back() {
+	ip netns attach A $$ || return 1
+	rdma dev set wa netns B && on b rdma link show wa/1 && ! rdma link show wa/1 2>/dev/null &&
+		on b rdma dev set wa netns A && rdma link show wa/1 && ip netns del A
+}
+
+add_devices() { device a && device b && wait_gids; }
+down() {
+	on b rdma link del wb
+	rdma link del wa
+	ip link del va
+	ip netns del B
+}
+
+check load_modules 30 load_modules || exit 1
+check cable 20 cable || exit 1
+check devices 30 add_devices || exit 1
+know_gids
+families
+mtus
+[ -z "$all" ] || perftest_all "" b v4 $n
+offloads
+check down 30 down
+
+# only without other namespaces, which take their time to go
+if check exclusive 30 wait_until rdma system set netns exclusive; then
+	check exclusive-cable 20 cable
+	check exclusive-devices 30 add_devices
+	know_gids
+	check exclusive-only_there 10 only_there
+	rdma_cm_programs exclusive- b v4 $n
+	pingpong exclusive-rc a v6 rc -c -s 65537 -n $n
+	check exclusive-moved_and_back 20 moved_and_back
+	rdma_cm_programs moved- a v4 $n
+	check exclusive-down 30 down
+	check shared 30 wait_until rdma system set netns shared
+fi
+exit 0
