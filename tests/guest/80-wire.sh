@@ -17,11 +17,11 @@ all=${WIRE_ALL:-}
 families() {
 	local f kind
 	for f in ${all:+v4 ll} v6; do
-		for kind in rc uc srq; do pingpong "$f-$kind" b $f $kind -c -s 1024 -m 1024 -n $n; done
-		pingpong "$f-ud" b $f ud -c -s 1024 -n $n
-		data "$f-data" $f 1024
-		pingpong "$f-rc-events" a $f rc -c -e -s 65537 -m 1024 -n $n
-		rdma_cm_programs "" b $f $n
+		for kind in rc uc srq; do pingpong "$f-$kind" b "$f" $kind -c -s 1024 -m 1024 -n $n; done
+		pingpong "$f-ud" b "$f" ud -c -s 1024 -n $n
+		data "$f-data" "$f" 1024
+		pingpong "$f-rc-events" a "$f" rc -c -e -s 65537 -m 1024 -n $n
+		rdma_cm_programs "" b "$f" $n
 	done
 	[ -n "$all" ] || rdma_cm rping-v4 7174 b "rping -s -a $ADDRESS_b -V -C $n" "rping -c -a $ADDRESS_b -V -C $n"
 	check mckey-v4 60 mcast_body b 239.1.2.3
@@ -101,6 +101,21 @@ moved_and_back() {
 	rdma dev set wa netns B && on b rdma link show wa/1 && ! rdma link show wa/1 2>/dev/null &&
 		on b rdma dev set wa netns A && rdma link show wa/1 && ip netns del A
 }
+# Whoever uses it is told to go.
+moved_in_use() {
+	local pids=() port=18710 rc=0
+	on b ibv_rc_pingpong -d wb -g "$GID_b_v4" -p "$port" -n 100000000 &
+	pids+=($!)
+	SERVER_HOST=b wait_wire_listen "$port" $! || return 1
+	ibv_rc_pingpong -d wa -g "$GID_a_v4" -p "$port" -n 100000000 "$ADDRESS_b" &
+	pids+=($!)
+	wait_until flowing "$(counter a wire_tx_packets)"
+	moved_and_back || rc=1
+	kill "${pids[@]}"
+	wait "${pids[@]}"
+	return "$rc"
+}
+flowing() { [ "$(counter a wire_tx_packets)" -gt $(($1 + 500)) ]; }
 
 add_devices() { device a && device b && wait_gids; }
 down() {
@@ -108,7 +123,9 @@ down() {
 	rdma link del wa
 	ip link del va
 	ip netns del B
+	wait_until nothing_left
 }
+nothing_left() { [ -z "$(ls /sys/kernel/debug/herald/)" ]; }
 
 check load_modules 30 load_modules || exit 1
 check cable 20 cable || exit 1
@@ -130,6 +147,8 @@ if check exclusive 30 wait_until rdma system set netns exclusive; then
 	pingpong exclusive-rc a v6 rc -c -s 65537 -n $n
 	check exclusive-moved_and_back 20 moved_and_back
 	rdma_cm_programs moved- a v4 $n
+	check exclusive-moved_in_use 30 moved_in_use
+	pingpong moved-rc b v4 rc -c -s 65537 -n $n
 	check exclusive-down 30 down
 	check shared 30 wait_until rdma system set netns shared
 fi

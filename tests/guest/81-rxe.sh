@@ -16,10 +16,10 @@ all=${WIRE_ALL:-}
 matrix() {
 	local host=$1 f kind
 	for f in ${all:+v4 ll} v6; do
-		for kind in rc uc srq; do pingpong "$host-$f-$kind" "$host" $f $kind -c -s 1024 -m 1024 -n $n; done
-		pingpong "$host-$f-ud" "$host" $f ud -c -s 1024 -n $n
-		pingpong "$host-$f-rc-events" "$host" $f rc -c -e -s 65537 -m 1024 -n $n
-		rdma_cm_programs "$host-" "$host" $f $n
+		for kind in rc uc srq; do pingpong "$host-$f-$kind" "$host" "$f" $kind -c -s 1024 -m 1024 -n $n; done
+		pingpong "$host-$f-ud" "$host" "$f" ud -c -s 1024 -n $n
+		pingpong "$host-$f-rc-events" "$host" "$f" rc -c -e -s 65537 -m 1024 -n $n
+		rdma_cm_programs "$host-" "$host" "$f" $n
 	done
 	check "$host-mckey-v4" 60 mcast_body "$host" 239.1.2.3
 }
