@@ -177,8 +177,8 @@ int herald_wire_xmit(struct herald_dev *dev, const struct herald_av *av,
  * @damage: one that is to be sent is to be damaged on its way; the rest is not set then
  *
  * In one that was received, skb->data is the BTH of segment 0; the skb is linear, and
- * its data may be shared: read only.  The network and transport headers are those of the train, so that the
- * lengths in them are not a segment's.  There is no interface in it.
+ * its data may be shared: read only.  The network and transport headers are those of
+ * the train, so that the lengths in them are not a segment's.  There is no interface in it.
  */
 struct herald_wire_cb {
 	u16 seg_len;

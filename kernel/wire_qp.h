@@ -251,7 +251,7 @@ bool herald_wire_arrives(struct herald_qp *qp, const struct sk_buff *skb,
 
 /* -------------------------------------------------------------- choosing -- */
 
-/* Is there anybody else on the device's wire?  On lo, all that is sent comes back.  Context: any. */
+/* Is anybody else on the device's wire?  On lo, all that is sent comes back.  Context: any. */
 bool herald_wire_has_others(struct herald_dev *dev);
 
 /* Is the peer of this connection to be reached over the wire?  Context: any. */
