@@ -336,13 +336,21 @@ doctor() {
 	ctl 1 doctor && out_has '^finding device h0' && out_has 'remedy: ip link set' || return 1
 	ip link set dum0 up
 	wait_until grep -q ACTIVE /sys/class/infiniband/h0/ports/1/state
-	python3 -c 'import signal, socket
+	ctl 0 doctor && out_has "^ok *udp-port: 4791 is herald's" || return 1
+	# in a namespace without a device of ours, somebody else can have the port, and no link can be made
+	ip netns add other && ip -n other link set lo up
+	ip netns exec other python3 -c 'import signal, socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("127.0.0.1", 4791)); print("bound", flush=True); signal.pause()' >/tmp/bound &
-	local python=$!
+	local python=$! rc=0
 	wait_until test -s /tmp/bound
-	ctl 1 --json doctor && json "[c['text'] for c in j['checks'] if c['verdict'] == 'finding'] == ['4791 (RoCE v2) is used by python3 (pid $python)']"
-	local rc=$?
+	ip netns exec other heraldctl --json doctor >/tmp/doctor.json
+	python3 -c "import json
+found = [c['text'] for c in json.load(open('/tmp/doctor.json'))['checks'] if c['verdict'] == 'finding']
+assert '4791 (RoCE v2) is used by python3 (pid $python)' in found, found" || rc=1
+	ip netns exec other heraldctl link add h9 lo 2>/tmp/link.err && rc=1
+	grep 'h9 on lo: somebody else has UDP port 4791' /tmp/link.err || rc=1
 	kill $python
+	ip netns del other
 	chmod 600 /dev/infiniband/rdma_cm
 	ctl 1 doctor && out_has '^finding dev: /dev/infiniband/rdma_cm has mode 600' || rc=1
 	chmod 666 /dev/infiniband/rdma_cm

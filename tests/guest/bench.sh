@@ -21,7 +21,8 @@ mapfile -t tests < <(select_tests "$BENCH_TESTS")
 # Every device has its own interface and subnet, because RDMA CM picks the device by address.
 add_device() { # TYPE INDEX
 	local type=$1 index=$2
-	DEV_TYPE=$type load_modules
+	# rxe has the RoCEv2 port; both ends are on this host
+	DEV_TYPE=$type WIRE=off load_modules
 	veth_pair "veth$index" "10.9.$index.1/24" "peer$index" "10.9.$index.2/24" 9000
 	link_add "bench_$type" "veth$index" "$type"
 	ibv_devinfo -d "bench_$type"

@@ -127,6 +127,11 @@ std::string explain_add_link(int error, const std::string &name, const std::stri
 		return fmt::format("link {}: adding one needs CAP_NET_ADMIN: be root", name);
 	case EINVAL:
 		return fmt::format("link {}: herald is not loaded (heraldctl load), or cannot be on {}", name, netdev);
+	case EADDRINUSE:
+		return fmt::format(
+			"link {} on {}: somebody else has UDP port 4791 here, rdma_rxe for one (heraldctl doctor "
+			"says who): end that, or load herald with wire=off",
+			name, netdev);
 	default:
 		return fmt::format("link {} on {}: {}", name, netdev, error_text(error));
 	}
@@ -139,10 +144,11 @@ void add_link(const std::string &name, const std::string &netdev)
 
 	if (!error)
 		return;
-	const Exit exit = error == ENODEV   ? Exit::NotFound
-			  : error == EPERM  ? Exit::Denied
-			  : error == EEXIST ? Exit::Busy
-					    : Exit::Failed;
+	const bool busy = error == EEXIST || error == EADDRINUSE;
+	const Exit exit = error == ENODEV  ? Exit::NotFound
+			  : error == EPERM ? Exit::Denied
+			  : busy           ? Exit::Busy
+					   : Exit::Failed;
 	throw Failure(exit, explain_add_link(error, name, netdev));
 }
 

@@ -235,13 +235,27 @@ std::string owner_of(unsigned long inode)
 	return {};
 }
 
+/* The devices hold the port of the network namespaces that they are in, if they use the wire. */
+bool herald_may_hold_port()
+{
+	const std::string mode = read_file("/sys/module/herald/parameters/wire").value_or("off");
+
+	return !mode.starts_with("off") && !find_devices().empty();
+}
+
 Check check_port()
 {
+	const bool own = herald_may_hold_port();
+	bool held = false;
 	Strings owners;
 
 	for (const char *table : {"/proc/net/udp", "/proc/net/udp6"}) {
 		for (const unsigned long inode : sockets_on_port(read_file(table).value_or(""), kRocePort)) {
 			std::string owner = owner_of(inode);
+			if (owner.empty() && own) {
+				held = true;
+				continue;
+			}
 			if (owner.empty())
 				owner = exists("/sys/module/rdma_rxe") ? "the kernel (rdma_rxe)"
 								       : "the kernel, or a process that "
@@ -251,7 +265,7 @@ Check check_port()
 		}
 	}
 	if (owners.empty())
-		return ok("udp-port", fmt::format("{} is free", kRocePort));
+		return ok("udp-port", fmt::format("{} is {}", kRocePort, held ? "herald's" : "free"));
 	return finding("udp-port", fmt::format("{} (RoCE v2) is used by {}", kRocePort, join(owners, ", ")),
 		       "end it, or delete the other RDMA links (rdma link del)");
 }
