@@ -25,7 +25,7 @@
 	X(recvs_completed)		\
 	X(flushed)                 /* completions with WR_FLUSH_ERR */ \
 	X(bytes_moved)			\
-	X(local_messages)          /* between QPs of this host */ \
+	X(local_messages)          /* between QPs of one namespace, not over the wire */ \
 	X(no_peer)                 /* no such QP, or not connected back: no answer */ \
 	X(peer_not_ready)          /* it is in a state that takes nothing: no answer */ \
 	X(rnr_sent)                /* a request found no receive WR */ \
@@ -34,8 +34,8 @@
 	X(retries_exceeded)        /* WRs that ended for that */ \
 	X(path_migrations)         /* docs/events.md, automatic path migration */ \
 	X(path_migration_errors)   /* ... that should have, and could not */ \
-	X(nak_sequence)            /* a later message came first (a fault) */ \
-	X(duplicates)              /* seen again and not executed (a fault) */ \
+	X(nak_sequence)            /* what came later came first, and was asked for again */ \
+	X(duplicates)              /* seen again and not executed */ \
 	X(icrc_dropped)            /* damaged on the way (or by a fault) */ \
 	X(nak_invalid_request)     /* refused: what the QP does not offer, or too long */ \
 	X(nak_access)              /* refused: remote key, range or rights */ \

@@ -58,6 +58,7 @@ static const struct kernel_param_ops wire_mode_ops = {
 };
 
 module_param_cb(wire, &wire_mode_ops, NULL, 0444);
+__MODULE_PARM_TYPE(wire, "auto|off|force");	/* which module_param_cb() leaves out */
 MODULE_PARM_DESC(wire, "RoCEv2 packets: auto (between hosts and namespaces), off, force (always)");
 
 enum herald_wire_mode herald_wire_mode(void)

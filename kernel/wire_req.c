@@ -434,7 +434,8 @@ static bool is_late(struct herald_qp *qp, struct herald_wire_op *slot)
 	if (slot->fate != HERALD_FATE_DELAY)
 		return false;
 	slot->fate = HERALD_FATE_PASS;
-	if ((u64)qp->sq.pause_usec * NSEC_PER_USEC < herald_requester_patience_ns(qp))
+	if (qp->type != IB_QPT_RC || !READ_ONCE(qp->attr.timeout) ||
+	    (u64)qp->sq.pause_usec * NSEC_PER_USEC < herald_requester_patience_ns(qp))
 		return true;
 	/* later than an answer may be */
 	qp->sq.pause_usec = 0;

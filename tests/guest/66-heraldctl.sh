@@ -64,6 +64,8 @@ bad_loads() {
 }
 
 load() {
+	ctl 1 load --module "$MODULE" wire=nonsense && [ ! -e /sys/module/herald ] || return 1
+	ctl 0 load --module "$MODULE" wire=off && grep -x off /sys/module/herald/parameters/wire && ctl 0 unload || return 1
 	ctl 0 --json load --module "$MODULE" provoke=1 && json "j['loaded'] == '$MODULE' and j['version']" || return 1
 	[ -e /sys/module/herald ] || return 1
 	ctl 5 load --module "$MODULE" && says "loaded already" "unload" || return 1

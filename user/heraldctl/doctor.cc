@@ -235,17 +235,17 @@ std::string owner_of(unsigned long inode)
 	return {};
 }
 
-/* The devices hold the port of the network namespaces that they are in, if they use the wire. */
-bool herald_may_hold_port()
+/* Loaded without the wire, herald does not want the port. */
+bool wire_is_off()
 {
-	const std::string mode = read_file("/sys/module/herald/parameters/wire").value_or("off");
-
-	return !mode.starts_with("off") && !find_devices().empty();
+	return read_file("/sys/module/herald/parameters/wire").value_or("").starts_with("off");
 }
 
 Check check_port()
 {
-	const bool own = herald_may_hold_port();
+	const bool off = wire_is_off();
+	/* devices hold the port of the network namespaces that they are in */
+	const bool own = !off && !find_devices().empty();
 	bool held = false;
 	Strings owners;
 
@@ -264,6 +264,9 @@ Check check_port()
 				owners.push_back(owner);
 		}
 	}
+	if (!owners.empty() && off)
+		return ok("udp-port",
+			  fmt::format("{} is used by {}; herald does without", kRocePort, join(owners, ", ")));
 	if (owners.empty())
 		return ok("udp-port", fmt::format("{} is {}", kRocePort, held ? "herald's" : "free"));
 	return finding("udp-port", fmt::format("{} (RoCE v2) is used by {}", kRocePort, join(owners, ", ")),
