@@ -37,7 +37,6 @@ struct herald_mig_step {
 const struct herald_mig_step *herald_mig_table(int state, enum herald_mig_input input);
 
 struct herald_av;
-struct herald_av;
 struct herald_deferred;
 struct herald_qp;
 

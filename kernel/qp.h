@@ -144,6 +144,7 @@ struct herald_qp {
 		struct herald_recv recv;	/* the WR being filled */
 		bool busy;			/* recv is valid */
 		bool invalidated;		/* SEND_WITH_INV: as in sq */
+		bool dropped;			/* the last request, which nobody is told */
 		bool ring_dead;
 		struct work_struct work;	/* herald_qp_kick_responder() */
 	} resp;

@@ -365,6 +365,7 @@ static bool advance_wire(struct herald_qp *qp, unsigned int may, struct budget *
 	u32 bytes = 0;
 
 	if (may & HERALD_FLUSH_SEND) {
+		herald_wire_purge(qp->wire, &qp->wire->responses);
 		if (!herald_wire_flush(qp, d))
 			return false;
 		budget->ops--;

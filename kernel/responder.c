@@ -145,6 +145,7 @@ static enum herald_outcome drop(struct herald_qp *qp, enum herald_outcome why)
 		counter = why == HERALD_NAK_TOO_LONG ? HERALD_CTR_ud_dropped_too_long :
 						       HERALD_CTR_ud_dropped_no_recv;
 	herald_count(qp->dev, counter);
+	qp->resp.dropped = true;
 	return HERALD_OK;
 }
 

@@ -470,6 +470,8 @@ static enum herald_progress push_late(struct herald_qp *qp, enum herald_outcome 
 /* A datagram has been sent; what else is there to do on its occasion? */
 static enum herald_progress aftermath(struct herald_qp *qp, enum herald_outcome outcome)
 {
+	/* what follows goes the whole way, too */
+	qp->sq.finish = false;
 	if (outcome != HERALD_OK)
 		return HERALD_DONE;
 	if (qp->sq.fate == HERALD_FATE_DUPLICATE) {

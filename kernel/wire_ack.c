@@ -74,7 +74,7 @@ static bool acknowledge(struct herald_qp *qp, u32 psn, struct herald_deferred *d
 {
 	struct herald_wire_qp *w = qp->wire;
 
-	while (has_head(qp) && herald_psn_diff(psn, head_slot(w)->first) > 0) {
+	while (has_head(qp) && herald_psn_diff(psn, w->req.una) > 0) {
 		struct herald_wire_op *slot = head_slot(w);
 
 		if (herald_wire_answered_by_data(&slot->op))
@@ -123,6 +123,12 @@ static void not_ready(struct herald_qp *qp, u8 timer, struct herald_deferred *d)
 		herald_wire_complete_head(qp, IB_WC_RNR_RETRY_EXC_ERR, d);
 }
 
+/* The timer runs for a receive WR of the peer's, and nothing was sent since. */
+static bool waits_for_receiver(const struct herald_qp *qp)
+{
+	return READ_ONCE(qp->sq.waiting) && qp->sq.wait_kind == HERALD_WAIT_RNR;
+}
+
 static bool is_of_head(const struct herald_qp *qp, u32 psn)
 {
 	struct herald_wire_qp *w = qp->wire;
@@ -135,23 +141,27 @@ static bool is_of_head(const struct herald_qp *qp, u32 psn)
 static void refused(struct herald_qp *qp, const struct herald_pkt *pkt, struct herald_deferred *d)
 {
 	enum herald_outcome out = refusal(pkt->syndrome);
+	const struct herald_wire_qp *w = qp->wire;
 
 	herald_count(qp->dev, HERALD_CTR_wire_naks_received);
 	/* an answer may be refused half way through */
 	if (!acknowledge(qp, pkt->psn, d) && !is_of_head(qp, pkt->psn))
 		return ask_again(qp, d);
 	/* what comes late is about packets that were sent again since */
-	if (!has_head(qp) || herald_psn_diff(pkt->psn, qp->wire->req.una) < 0 ||
-	    READ_ONCE(qp->sq.waiting))
+	if (!has_head(qp) || herald_psn_diff(pkt->psn, w->req.una) < 0)
 		return;
-	if ((pkt->syndrome & HERALD_AETH_KIND_MASK) == HERALD_AETH_RNR)
-		not_ready(qp, pkt->syndrome & HERALD_AETH_VALUE_MASK, d);
-	else if (pkt->syndrome == HERALD_AETH_NAK_SEQUENCE)
-		herald_wire_retry(qp, HERALD_WAIT_NOTHING, d);
-	else if (out != HERALD_OK)
+	if ((pkt->syndrome & HERALD_AETH_KIND_MASK) == HERALD_AETH_RNR) {
+		if (!waits_for_receiver(qp))
+			not_ready(qp, pkt->syndrome & HERALD_AETH_VALUE_MASK, d);
+	} else if (pkt->syndrome == HERALD_AETH_NAK_SEQUENCE) {
+		/* twice about the same: it is being sent again already */
+		if (!waits_for_receiver(qp) && w->req.next != w->req.una)
+			herald_wire_retry(qp, HERALD_WAIT_NOTHING, d);
+	} else if (out != HERALD_OK) {
 		herald_wire_complete_head(qp, herald_outcome_row(out)->req_status, d);
-	else
+	} else {
 		bad_response(qp, d);
+	}
 }
 
 static void acknowledged(struct herald_qp *qp, const struct herald_pkt *pkt,

@@ -7,8 +7,11 @@
 #include "transport.h"
 #include "wire_qp.h"
 
-/* More than this waits for a QP's engine: the rest is lost, as in any queue of a network. */
-#define MAX_WAITING	1024
+/*
+ * More than this waits for no engine of a QP: the rest is lost, as in any queue of a
+ * network.  Bytes of skbs, which the protocol's window and one part of a READ fit into.
+ */
+#define MAX_WAITING	(8u << 20)
 
 /* ----------------------------------------------------------------- life -- */
 
@@ -29,7 +32,6 @@ int herald_wire_qp_init(struct herald_qp *qp)
 	w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
 	if (!w)
 		return -ENOMEM;
-	w->qp = qp;
 	w->qp = qp;
 	skb_queue_head_init(&w->requests);
 	skb_queue_head_init(&w->responses);
@@ -78,7 +80,7 @@ void herald_wire_req_reset(struct herald_qp *qp)
 
 	if (!w)
 		return;
-	skb_queue_purge(&w->responses);
+	herald_wire_purge(w, &w->responses);
 	w->req.head = w->req.tail;
 	w->req.send = w->req.tail;
 	w->req.reads = 0;
@@ -91,7 +93,7 @@ void herald_wire_resp_reset(struct herald_qp *qp)
 
 	if (!w)
 		return;
-	skb_queue_purge(&w->requests);
+	herald_wire_purge(w, &w->requests);
 	if (w->resp.done)
 		memset(w->resp.done, 0, HERALD_WIRE_READS * sizeof(*w->resp.done));
 	w->resp.reading.active = false;
@@ -160,12 +162,44 @@ void herald_wire_qp_query(struct herald_qp *qp, struct ib_qp_attr *attr)
 
 /* -------------------------------------------------------------- arrival -- */
 
-static bool enqueue(struct sk_buff_head *queue, struct sk_buff *skb)
+static bool enqueue(struct herald_wire_qp *w, struct sk_buff_head *queue, struct sk_buff *skb)
 {
-	if (skb_queue_len(queue) >= MAX_WAITING)
+	if (atomic_add_return(skb->truesize, &w->waiting) > MAX_WAITING) {
+		atomic_sub(skb->truesize, &w->waiting);
 		return false;
+	}
 	skb_queue_tail(queue, skb);
 	return true;
+}
+
+struct sk_buff *herald_wire_dequeue(struct herald_wire_qp *w, struct sk_buff_head *queue)
+{
+	struct sk_buff *skb = skb_dequeue(queue);
+
+	if (skb)
+		atomic_sub(skb->truesize, &w->waiting);
+	return skb;
+}
+
+void herald_wire_put_back(struct herald_wire_qp *w, struct sk_buff_head *queue, struct sk_buff *skb)
+{
+	atomic_add(skb->truesize, &w->waiting);
+	skb_queue_head(queue, skb);
+}
+
+void herald_wire_purge(struct herald_wire_qp *w, struct sk_buff_head *queue)
+{
+	struct sk_buff *skb;
+
+	while ((skb = herald_wire_dequeue(w, queue)))
+		kfree_skb(skb);
+}
+
+/* Is there anybody who waits for a response?  Others would be kept for ever. */
+static bool takes_responses(const struct herald_qp *qp)
+{
+	return qp->type == IB_QPT_RC && READ_ONCE(qp->transport) == &herald_transport_wire &&
+	       (herald_qp_may(qp) & HERALD_MAY_CONTINUE);
 }
 
 static void arrived_request(struct herald_qp *qp)
@@ -180,7 +214,12 @@ void herald_wire_arrived(struct herald_qp *qp, struct sk_buff *skb, bool respons
 {
 	struct herald_wire_qp *w = qp->wire;
 
-	if (!w || !enqueue(response ? &w->responses : &w->requests, skb)) {
+	if (response && !(w && takes_responses(qp))) {
+		herald_count(qp->dev, HERALD_CTR_wire_ghosts);
+		kfree_skb(skb);
+		return;
+	}
+	if (!w || !enqueue(w, response ? &w->responses : &w->requests, skb)) {
 		herald_count(qp->dev, w ? HERALD_CTR_wire_queue_full : HERALD_CTR_peer_not_ready);
 		kfree_skb(skb);
 		return;

@@ -72,6 +72,7 @@ struct herald_wire_reading {
 /**
  * struct herald_wire_qp - the state of a connected QP on the wire
  * @requests, @responses: what has arrived and waits for its engine; own locks
+ * @waiting: bytes of the skbs in both
  * @timer: the local ACK timeout; asks the requester to look
  *
  * @req: belongs to the owner of qp->sq.engine
@@ -95,6 +96,7 @@ struct herald_wire_qp {
 	struct herald_qp *qp;
 	struct sk_buff_head requests;
 	struct sk_buff_head responses;
+	atomic_t waiting;
 	struct hrtimer timer;
 
 	struct {
@@ -122,6 +124,7 @@ struct herald_wire_qp {
 		u64 va;
 		u32 rkey;
 		bool finish;		/* SEND_WITH_INV: to be asked again */
+		bool skipping;		/* UC: the rest of a message that was lost or dropped */
 		bool nak_sent;		/* silence until the expected packet comes */
 		bool ack_due;
 		struct herald_wire_reading reading;
@@ -151,6 +154,12 @@ void herald_wire_qp_rtr(struct herald_qp *qp);
 void herald_wire_qp_rts(struct herald_qp *qp);
 /* The PSNs as they are now.  Context: qp->lock held. */
 void herald_wire_qp_query(struct herald_qp *qp, struct ib_qp_attr *attr);
+
+/* The queues of what has arrived, for the owner of the engine that it is for. */
+struct sk_buff *herald_wire_dequeue(struct herald_wire_qp *w, struct sk_buff_head *queue);
+void herald_wire_put_back(struct herald_wire_qp *w, struct sk_buff_head *queue,
+			  struct sk_buff *skb);
+void herald_wire_purge(struct herald_wire_qp *w, struct sk_buff_head *queue);
 
 static inline struct herald_wire_op *herald_wire_slot(struct herald_wire_qp *w, u32 i)
 {
@@ -227,7 +236,7 @@ bool herald_wire_respond(struct herald_qp *qp, struct herald_deferred *d);
 
 /* Answers; each may find no memory, and is then lost as any packet may be. */
 void herald_wire_send_ack(struct herald_qp *qp);
-void herald_wire_send_nak(struct herald_qp *qp, u8 syndrome);
+bool herald_wire_send_nak(struct herald_qp *qp, u8 syndrome);	/* false: it was */
 void herald_wire_send_atomic(struct herald_qp *qp, u32 psn, u64 value);
 /* For ATOMIC_WRITE and FLUSH */
 void herald_wire_send_done(struct herald_qp *qp, u32 psn);

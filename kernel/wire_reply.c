@@ -10,15 +10,13 @@
 #include "wire_qp.h"
 #include "wire_train.h"
 
-static void send_answer(struct herald_qp *qp, struct herald_pkt *answer)
+static bool send_answer(struct herald_qp *qp, struct herald_pkt *answer)
 {
 	struct herald_train train;
 	struct herald_pkt pkt;
 
-	if (!herald_train_begin(&train, qp, &qp->wire->resp.route, 1)) {
-		herald_count(qp->dev, HERALD_CTR_wire_no_memory);
-		return;
-	}
+	if (!herald_train_begin(&train, qp, &qp->wire->resp.route, 1))
+		return false;
 	herald_train_packet(&train, &pkt);
 	pkt.opcode = answer->opcode;
 	pkt.psn = answer->psn;
@@ -27,6 +25,7 @@ static void send_answer(struct herald_qp *qp, struct herald_pkt *answer)
 	pkt.atomic_orig = answer->atomic_orig;
 	herald_train_add(&train, &pkt, NULL, 0);
 	herald_train_send(&train);
+	return true;
 }
 
 void herald_wire_send_ack(struct herald_qp *qp)
@@ -39,14 +38,14 @@ void herald_wire_send_ack(struct herald_qp *qp)
 	send_answer(qp, &answer);
 }
 
-void herald_wire_send_nak(struct herald_qp *qp, u8 syndrome)
+bool herald_wire_send_nak(struct herald_qp *qp, u8 syndrome)
 {
 	struct herald_pkt answer = {
 		.opcode = HERALD_BTH_RC_ACKNOWLEDGE, .syndrome = syndrome,
 		.psn = qp->wire->resp.psn,
 	};
 
-	send_answer(qp, &answer);
+	return send_answer(qp, &answer);
 }
 
 void herald_wire_send_atomic(struct herald_qp *qp, u32 psn, u64 value)
@@ -111,15 +110,17 @@ static enum herald_outcome read_into(struct herald_qp *qp, const struct herald_s
 static bool send_part(struct herald_qp *qp, u32 *bytes, struct herald_deferred *d)
 {
 	struct herald_wire_reading *rd = &qp->wire->resp.reading;
-	u32 n = train_length(qp, rd), gap;
 	u32 length = min_t(u64, rd->length - rd->offset, qp->mtu);
-	struct herald_span span = { .length = n * length, .seg = length };
+	struct herald_span span = { .seg = length };
 	enum herald_outcome out;
 	struct herald_train train;
 	struct herald_pkt pkt;
+	u32 n, gap;
 
-	if (!herald_train_begin(&train, qp, &qp->wire->resp.route, n))
+	n = herald_train_begin(&train, qp, &qp->wire->resp.route, train_length(qp, rd));
+	if (!n)
 		return false;
+	span.length = n * length;
 	herald_train_packet(&train, &pkt);
 	pkt.opcode = response_opcode(rd);
 	pkt.psn = rd->psn;

@@ -153,7 +153,9 @@ static void start_timer(struct herald_qp *qp)
 		return;
 	w->req.deadline = ktime_add_ns(ktime_get(), herald_requester_patience_ns(qp));
 	w->req.timing = true;
-	if (!hrtimer_is_queued(&w->timer))
+	/* one that fires too early looks again; the timeout may have become shorter */
+	if (!hrtimer_is_queued(&w->timer) ||
+	    ktime_before(w->req.deadline, hrtimer_get_expires(&w->timer)))
 		hrtimer_start(&w->timer, w->req.deadline, HRTIMER_MODE_ABS);
 }
 
@@ -181,9 +183,11 @@ void herald_wire_rewind(struct herald_qp *qp)
 
 bool herald_wire_retry(struct herald_qp *qp, enum herald_wait why, struct herald_deferred *d)
 {
-	bool mig_failed = false;
-	bool again = herald_requester_may_retry(qp, why, &mig_failed, d);
+	bool mig_failed = false, again;
 
+	if (!herald_wire_busy(qp))
+		return false;
+	again = herald_requester_may_retry(qp, why, &mig_failed, d);
 	if (again)
 		herald_wire_rewind(qp);
 	else
@@ -285,29 +289,40 @@ static u32 train_length(struct herald_qp *qp, const struct herald_wire_op *slot)
 	return n;
 }
 
+/* The train leaves, and with it @n PSNs. */
+static void leave_with(struct herald_qp *qp, const struct herald_wire_op *slot,
+		       struct herald_train *train, u32 n)
+{
+	struct herald_wire_qp *w = qp->wire;
+
+	train->fate = slot->fate;
+	train->ahead = herald_psn_diff(w->req.end, w->req.next) + n;
+	herald_train_send(train);
+	w->req.next = herald_psn_add(w->req.next, n);
+}
+
 /* A train of packets of a SEND or WRITE.  0; -EFAULT the WR's own memory; -ENOMEM. */
 static int send_data(struct herald_qp *qp, struct herald_wire_op *slot, u32 *bytes)
 {
 	struct herald_wire_qp *w = qp->wire;
 	u32 first = herald_psn_diff(w->req.next, slot->first);
 	u64 offset = (u64)first * qp->mtu;
-	u32 n = train_length(qp, slot);
-	u32 length = min_t(u64, slot->op.length - offset, (u64)n * qp->mtu);
 	const struct herald_span span = herald_op_span(qp, &slot->op);
 	struct herald_cursor from __uninitialized;
 	struct herald_train train;
 	struct herald_pkt pkt;
-	int ret = 0;
-	u32 i;
+	u32 i, n, length;
 
 	/* of a message whose memory is not all there, nothing leaves */
-	if (!offset && length < slot->op.length && herald_span_check(&span))
+	if (!offset && slot->op.length > qp->mtu && herald_span_check(&span))
 		return -EFAULT;
-	if (herald_cursor_open(&from, &span, offset, length))
+	n = herald_train_begin(&train, qp, &w->req.route, train_length(qp, slot));
+	if (!n)
+		return -ENOMEM;
+	length = min_t(u64, slot->op.length - offset, (u64)n * qp->mtu);
+	if (herald_cursor_open(&from, &span, offset, length)) {
+		herald_train_drop(&train);
 		return -EFAULT;
-	if (!herald_train_begin(&train, qp, &w->req.route, n)) {
-		ret = -ENOMEM;
-		goto out;
 	}
 	for (i = 0; i < n; i++) {
 		u32 psn = herald_psn_add(w->req.next, i);
@@ -320,12 +335,9 @@ static int send_data(struct herald_qp *qp, struct herald_wire_op *slot, u32 *byt
 		length -= part;
 		*bytes += part;
 	}
-	train.fate = slot->fate;
-	herald_train_send(&train);
-	w->req.next = herald_psn_add(w->req.next, n);
-out:
 	herald_cursor_close(&from);
-	return ret;
+	leave_with(qp, slot, &train, n);
+	return 0;
 }
 
 /*
@@ -374,9 +386,7 @@ static int send_single(struct herald_qp *qp, struct herald_wire_op *slot, u32 *b
 	herald_train_add(&train, &pkt, inlined ? &from : NULL, inlined ? slot->op.length : 0);
 	if (inlined)
 		herald_cursor_close(&from);
-	train.fate = slot->fate;
-	herald_train_send(&train);
-	w->req.next = herald_psn_add(w->req.next, n);
+	leave_with(qp, slot, &train, n);
 	w->req.reads++;
 	*bytes += sizeof(u64);
 	return 0;
@@ -391,6 +401,8 @@ static bool may_send(struct herald_qp *qp, const struct herald_wire_op *slot)
 		return false;
 	if (!is_read(&slot->op))
 		return true;
+	if (w->req.next == w->req.una)
+		w->req.reads = 0;
 	/* the next part of a READ, when the one before has come */
 	if (w->req.next != slot->first)
 		return w->req.next == w->req.una;
@@ -481,15 +493,16 @@ enum herald_progress herald_wire_advance(struct herald_qp *qp, unsigned int may,
 	/* between two states in which there is something to do: a reset is under way */
 	if (!(may & HERALD_MAY_CONTINUE))
 		return HERALD_BUSY;
-	skb = skb_dequeue(&qp->wire->responses);
+	/* before a response: what waits for its turn is not in that one's way */
+	if (herald_wire_settle(qp, d) || complete_unreliable(qp, d))
+		return HERALD_MORE;
+	skb = herald_wire_dequeue(qp->wire, &qp->wire->responses);
 	if (skb) {
 		*bytes += skb->len;
 		herald_wire_response(qp, skb, d);
 		consume_skb(skb);
 		return HERALD_MORE;
 	}
-	if (herald_wire_settle(qp, d) || complete_unreliable(qp, d))
-		return HERALD_MORE;
 	if (overdue(qp)) {
 		herald_wire_retry(qp, HERALD_WAIT_ACK, d);
 		return HERALD_MORE;

@@ -20,6 +20,9 @@
 /* How much one turn takes, and answers to READs */
 #define TURN_BYTES	(256u << 10)
 
+/* ... of which a packet uses up so much by itself, for its answer */
+#define PACKET_COST	256u
+
 /* A request's packets, and what may be wrong with them */
 struct request {
 	struct herald_pkt pkt;
@@ -43,9 +46,8 @@ static void nak(struct herald_qp *qp, u8 syndrome)
 
 	if (w->resp.nak_sent)
 		return;
-	w->resp.nak_sent = true;
 	w->resp.ack_due = false;
-	herald_wire_send_nak(qp, syndrome);
+	w->resp.nak_sent = herald_wire_send_nak(qp, syndrome);
 }
 
 /* The specification's word for what the responder has found. */
@@ -110,6 +112,8 @@ static bool right_length(const struct herald_qp *qp, const struct request *r)
 		return false;
 	if (r->row->kind == HERALD_KIND_ATOMIC_WRITE)
 		return len == sizeof(u64);
+	if (r->row->kind == HERALD_KIND_SEND)
+		return w->resp.offset + len <= HERALD_MAX_MSG || (r->row->flags & HERALD_PKT_FIRST);
 	if (r->row->kind != HERALD_KIND_WRITE)
 		return true;
 	if (r->row->flags & HERALD_PKT_FIRST)
@@ -121,7 +125,12 @@ static bool fits_message(const struct herald_qp *qp, const struct request *r)
 {
 	const struct herald_wire_qp *w = qp->wire;
 
-	if (r->row->kind != HERALD_KIND_WRITE || (r->row->flags & HERALD_PKT_LAST))
+	if (r->row->flags & HERALD_PKT_LAST)
+		return true;
+	if (r->row->kind == HERALD_KIND_SEND)
+		return (r->row->flags & HERALD_PKT_FIRST) ||
+		       w->resp.offset + r->length <= HERALD_MAX_MSG;
+	if (r->row->kind != HERALD_KIND_WRITE)
 		return true;
 	if (r->row->flags & HERALD_PKT_FIRST)
 		return r->pkt.dmalen > r->length && r->pkt.dmalen <= HERALD_MAX_MSG;
@@ -199,8 +208,12 @@ static enum verdict take_piece(struct herald_qp *qp, const struct request *r,
 		begin_message(w, r);
 	herald_cursor_open(&payload, &span, 0, r->length);
 	rq = make_request(qp, r, &payload);
+	qp->resp.dropped = false;
 	switch (herald_responder_execute(qp, &rq, &out, d)) {
 	case HERALD_AGAIN:
+		/* the same packet comes again, and its opcode is to fit then, too */
+		if (r->row->flags & HERALD_PKT_FIRST)
+			w->resp.message = 0;
 		w->resp.finish = true;
 		return AGAIN;
 	case HERALD_MORE:
@@ -216,6 +229,11 @@ static enum verdict take_piece(struct herald_qp *qp, const struct request *r,
 		done(qp, r);
 	else
 		answer_outcome(qp, out);
+	/* the rest of an unreliable message goes the way of its beginning */
+	if (unlikely(qp->resp.dropped)) {
+		w->resp.message = 0;
+		w->resp.skipping = true;
+	}
 	return out == HERALD_OK ? TAKEN : DROPPED;
 }
 
@@ -283,6 +301,11 @@ static enum verdict take_single(struct herald_qp *qp, const struct request *r,
 	u32 length = r->row->kind == HERALD_KIND_FLUSH ? r->pkt.dmalen : sizeof(value);
 	u32 psn = r->pkt.psn;
 
+	/* it may take long, and waits for a work item */
+	if (r->row->kind == HERALD_KIND_FLUSH && in_softirq())
+		return AGAIN;
+	if (length > HERALD_MAX_MSG)
+		return refuse(qp, d);
 	if (r->row->kind == HERALD_KIND_ATOMIC_WRITE)
 		span.linear = (void *)r->segs->payload;
 	herald_cursor_open(&payload, &span, 0, sizeof(value));
@@ -321,8 +344,9 @@ static const struct herald_wire_done *find_done(const struct herald_wire_qp *w,
 	const struct herald_wire_done *done;
 	u32 i;
 
-	for (i = 0; i < HERALD_WIRE_READS; i++) {
-		done = &w->resp.done[i];
+	/* the newest first: an older one may have the same PSNs, once around the circle */
+	for (i = 1; i <= HERALD_WIRE_READS; i++) {
+		done = &w->resp.done[(w->resp.next_done - i) % HERALD_WIRE_READS];
 		if (done->valid && done->opcode == r->pkt.opcode &&
 		    herald_psn_diff(r->pkt.psn, done->first) >= 0 &&
 		    herald_psn_diff(r->pkt.psn, done->last) <= 0)
@@ -336,9 +360,19 @@ static void read_again(struct herald_qp *qp, const struct request *r,
 		       const struct herald_wire_done *done)
 {
 	u64 offset = (u64)herald_psn_diff(r->pkt.psn, done->first) * qp->mtu;
+	const struct herald_sge sge = {
+		.addr = r->pkt.va, .length = r->pkt.dmalen, .lkey = r->pkt.rkey,
+	};
+	const struct herald_span span = {
+		.sge = &sge, .nsge = 1, .length = sge.length, .qp = qp,
+		.access = IB_ACCESS_REMOTE_READ, .remote = true,
+	};
 
 	if (r->pkt.rkey != done->rkey || r->pkt.va != done->va + offset ||
 	    r->pkt.dmalen > done->length - offset)
+		return;
+	/* a key that was withdrawn meanwhile is no fault of the connection's */
+	if (herald_span_check(&span))
 		return;
 	begin_reading(qp, r, herald_wire_packets(qp->mtu, r->pkt.dmalen), true);
 }
@@ -390,17 +424,22 @@ static enum verdict unreliable(struct herald_qp *qp, struct request *r, struct h
 	struct herald_wire_qp *w = qp->wire;
 
 	if (r->pkt.psn != w->resp.psn) {
-		if (w->resp.message)
+		if (w->resp.message) {
 			herald_count(qp->dev, HERALD_CTR_uc_dropped);
+			w->resp.skipping = true;
+		}
 		w->resp.message = 0;
 		w->resp.psn = r->pkt.psn;
 	}
 	/* a new message begins in the middle of one: that one is lost */
 	if (r->row->flags & HERALD_PKT_FIRST) {
 		w->resp.message = 0;
+		w->resp.skipping = false;
 	} else if (!w->resp.message) {
 		w->resp.psn = herald_psn_add(r->pkt.psn, r->count);
-		herald_count(qp->dev, HERALD_CTR_uc_dropped);
+		if (!w->resp.skipping)
+			herald_count(qp->dev, HERALD_CTR_uc_dropped);
+		w->resp.skipping = true;
 		return DROPPED;
 	}
 	return take(qp, r, d);
@@ -467,10 +506,13 @@ static bool take_train(struct herald_qp *qp, struct sk_buff *skb, u32 *budget,
 	do {
 		if (qp->wire->resp.reading.active && !herald_wire_serve(qp, budget, d))
 			break;
+		if (!*budget)
+			break;
 		if (!herald_segments_next(&segs, qp, &r.pkt, &r.row))
 			return true;
 		r.count = segs.count;
 		r.length = r.pkt.payload_len * r.count;
+		*budget -= min(*budget, PACKET_COST);
 		if (look_at(qp, &r, &segs, d) == AGAIN) {
 			herald_segments_back(&segs);
 			break;
@@ -487,12 +529,12 @@ static bool respond(struct herald_qp *qp, struct herald_deferred *d)
 	u32 budget = TURN_BYTES;
 	struct sk_buff *skb;
 
-	while (budget && (skb = skb_dequeue(queue))) {
+	while (budget && (skb = herald_wire_dequeue(qp->wire, queue))) {
 		bool all = qp->type == IB_QPT_RC || qp->type == IB_QPT_UC ?
 			   take_train(qp, skb, &budget, d) : herald_wire_datagrams(qp, skb, d);
 
 		if (!all) {
-			skb_queue_head(queue, skb);
+			herald_wire_put_back(qp->wire, queue, skb);
 			return false;
 		}
 		budget -= min(skb->len, budget);
@@ -507,7 +549,8 @@ bool herald_wire_respond(struct herald_qp *qp, struct herald_deferred *d)
 {
 	bool all = respond(qp, d);
 
-	if (qp->wire->resp.ack_due) {
+	/* the answer to a READ comes before what acknowledges later requests */
+	if (qp->wire->resp.ack_due && !qp->wire->resp.reading.active) {
 		qp->wire->resp.ack_due = false;
 		herald_wire_send_ack(qp);
 	}

@@ -7,22 +7,35 @@
 #include "qp.h"
 #include "wire_train.h"
 
-bool herald_train_begin(struct herald_train *t, struct herald_qp *qp, struct herald_route *route,
-			u32 n)
+/* Large pieces of memory are rare on a busy host. */
+static struct sk_buff *alloc_train(const struct herald_qp *qp, u32 *n)
 {
-	/* packets of a longer train have a BTH, but for the last one's immediate data */
-	u32 room = HERALD_PKT_HDR_MAX + n * (HERALD_BTH_LEN + qp->mtu + HERALD_ICRC_LEN);
+	struct sk_buff *skb = NULL;
+	u32 room;
 
-	t->skb = herald_wire_alloc(room, GFP_ATOMIC | __GFP_NOWARN);
-	if (!t->skb)
-		return false;
+	for (; *n && !skb; *n = skb ? *n : *n / 2) {
+		/* packets of a longer train have a BTH, but for the last one's immediate data */
+		room = HERALD_PKT_HDR_MAX + *n * (HERALD_BTH_LEN + qp->mtu + HERALD_ICRC_LEN);
+		skb = herald_wire_alloc(room, GFP_ATOMIC | __GFP_NOWARN);
+	}
+	return skb;
+}
+
+u32 herald_train_begin(struct herald_train *t, struct herald_qp *qp, struct herald_route *route,
+		       u32 n)
+{
+	t->skb = alloc_train(qp, &n);
+	if (!t->skb) {
+		herald_count(qp->dev, HERALD_CTR_wire_no_memory);
+		return 0;
+	}
 	t->qp = qp;
 	t->route = route;
 	herald_path_read(qp, &t->av, &t->pkey);
 	t->migreq = READ_ONCE(qp->attr.path_mig_state) == IB_MIG_MIGRATED;
 	t->count = 0;
 	t->fate = HERALD_FATE_UNKNOWN;
-	return true;
+	return n;
 }
 
 bool herald_train_begin_to(struct herald_train *t, struct herald_qp *qp,
@@ -120,7 +133,7 @@ static void overtake(struct herald_train *t)
 		u8 *bth = t->skb->data + i * t->seg_len;
 		u32 psn = bth[9] << 16 | bth[10] << 8 | bth[11];
 
-		psn = herald_psn_add(psn, t->count);
+		psn = herald_psn_add(psn, t->ahead);
 		bth[9] = psn >> 16;
 		bth[10] = psn >> 8;
 		bth[11] = psn;

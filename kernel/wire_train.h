@@ -15,6 +15,7 @@ struct herald_qp;
  * @av, @pkey: the path, as it was when it began
  * @seg_len: of the first packet; only the last one may be shorter
  * @fate: what becomes of it on the way, on purpose: enum herald_fate
+ * @ahead: by how many PSNs it is sent too early if it is to be overtaken
  */
 struct herald_train {
 	struct herald_qp *qp;
@@ -26,14 +27,16 @@ struct herald_train {
 	u32 seg_len;
 	u32 count;
 	u8 fate;
+	u32 ahead;
 };
 
 /*
- * Begin one of at most @n packets with a payload of the path's MTU.  false: there is no memory.
+ * Begin one of at most @n packets with a payload of the path's MTU.
+ * Return: how many there is memory for; 0: none.
  * Context: any; the owner of @route.
  */
-bool herald_train_begin(struct herald_train *t, struct herald_qp *qp, struct herald_route *route,
-			u32 n);
+u32 herald_train_begin(struct herald_train *t, struct herald_qp *qp, struct herald_route *route,
+		       u32 n);
 
 /* Begin a datagram of @length bytes.  false: there is no memory. */
 bool herald_train_begin_to(struct herald_train *t, struct herald_qp *qp,

@@ -63,6 +63,7 @@ u32 herald_wire_max_train(struct herald_dev *dev, u32 seg_len)
 		segs = min_t(u32, segs, READ_ONCE(ndev->gso_max_segs));
 	}
 	rcu_read_unlock();
+	bytes -= min_t(u32, bytes, HERALD_PKT_HDR_MAX);	/* the first one's extended headers */
 	return clamp_t(u32, bytes / seg_len, 1, max(segs, 1u));
 }
 
