@@ -433,6 +433,8 @@ static enum verdict unreliable(struct herald_qp *qp, struct request *r, struct h
 	}
 	/* a new message begins in the middle of one: that one is lost */
 	if (r->row->flags & HERALD_PKT_FIRST) {
+		if (w->resp.message)
+			herald_count(qp->dev, HERALD_CTR_uc_dropped);
 		w->resp.message = 0;
 		w->resp.skipping = false;
 	} else if (!w->resp.message) {
