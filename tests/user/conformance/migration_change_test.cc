@@ -499,7 +499,8 @@ TEST_F(MigrationTest, DestroyRacesAMove)
 			EXPECT_TRUE(status == IBV_WC_SUCCESS || status == IBV_WC_RETRY_EXC_ERR)
 				<< ibv_wc_status_str(status);
 		} else {
-			EXPECT_TRUE(provoked == 0 || provoked == ENOENT) << strerror(provoked);
+			/* EINVAL: it was there still, and had begun to go */
+			EXPECT_TRUE(provoked == 0 || provoked == ENOENT || provoked == EINVAL) << strerror(provoked);
 		}
 		for (const auto &[key, count] : events(Millis(1)))
 			EXPECT_NE(key.first, element) << ibv_event_type_str(key.second);
