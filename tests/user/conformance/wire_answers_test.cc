@@ -2,6 +2,8 @@
 /* What the requester on the wire makes of answers that are lost, late, twice or wrong (IBTA vol. 1, 9.7.6, 9.9.2). */
 #include "wire_requester.h"
 
+#include <ostream>
+
 using namespace conformance;
 
 class WireAnswers : public WireRequester {};
@@ -206,6 +208,12 @@ struct Answer {
 	uint8_t opcode;
 	uint32_t payload;
 };
+
+/* GoogleTest would print its bytes, of which not all are set */
+void PrintTo(const Answer &a, std::ostream *out)
+{
+	*out << a.name;
+}
 
 class WireBadResponse : public WireRequester, public ::testing::WithParamInterface<Answer> {};
 

@@ -2,6 +2,8 @@
 /* What the responder on the wire refuses, and with which NAK (IBTA vol. 1, 9.7.4.1 and 9.7.5.2). */
 #include "wire_test.h"
 
+#include <ostream>
+
 using namespace conformance;
 
 class WireRefusal : public WireTest {
@@ -60,6 +62,12 @@ struct Length {
 	uint32_t payload;
 	uint32_t dmalen;
 };
+
+/* GoogleTest would print its bytes, of which not all are set */
+void PrintTo(const Length &l, std::ostream *out)
+{
+	*out << static_cast<int>(l.opcode) << ", " << l.payload << " bytes, " << l.dmalen << " in its RETH";
+}
 
 class WireLength : public WireRefusal, public ::testing::WithParamInterface<Length> {};
 
