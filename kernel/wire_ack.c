@@ -31,12 +31,15 @@ static struct herald_wire_op *head_slot(struct herald_wire_qp *w)
 	return herald_wire_slot(w, w->req.head);
 }
 
-/* Is the oldest WR one that was sent, or is being sent? */
+/*
+ * Is the oldest WR one that was sent, or is being sent?  Once one has failed, all
+ * behind it are to be flushed, whatever the peer says of them.
+ */
 static bool has_head(const struct herald_qp *qp)
 {
 	const struct herald_wire_qp *w = qp->wire;
 
-	return w->req.head != w->req.tail &&
+	return (herald_qp_may(qp) & HERALD_MAY_CONTINUE) && w->req.head != w->req.tail &&
 	       !herald_wire_slot(qp->wire, w->req.head)->settled;
 }
 
@@ -315,6 +318,8 @@ static void respond(struct herald_qp *qp, const struct response *r, struct heral
 		acknowledged(qp, &r->pkt, d);
 	else if ((r->pkt.syndrome & HERALD_AETH_KIND_MASK) == HERALD_AETH_ACK)
 		answered(qp, r, d);
+	else
+		herald_count(qp->dev, HERALD_CTR_wire_ghosts);
 }
 
 void herald_wire_response(struct herald_qp *qp, struct sk_buff *skb, struct herald_deferred *d)

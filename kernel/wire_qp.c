@@ -132,6 +132,7 @@ void herald_wire_qp_rtr(struct herald_qp *qp)
 	w->resp.acked = herald_psn_add(w->resp.psn, -1);
 	w->resp.msn = 0;
 	w->resp.message = 0;
+	w->resp.skipping = false;
 	w->resp.nak_sent = false;
 	w->resp.ack_due = false;
 }

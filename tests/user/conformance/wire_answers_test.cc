@@ -2,6 +2,7 @@
 /* What the requester on the wire makes of answers that are lost, late, twice or wrong (IBTA vol. 1, 9.7.6, 9.9.2). */
 #include "wire_requester.h"
 
+#include <optional>
 #include <ostream>
 
 using namespace conformance;
@@ -54,6 +55,27 @@ TEST_F(WireAnswers, AckBeyondAnUnansweredRead)
 	expect_ok(c.end.scq, 2);
 	expect_ok(c.end.scq, 3);
 	EXPECT_EQ(differs(c.end.mem.data(), data.data(), data.size()), -1);
+}
+
+/* 10.8.3: a WR whose memory has gone when it is to be sent again fails, and what is behind it is flushed, done or not. */
+TEST_F(WireAnswers, AckBeyondAWrThatFailed)
+{
+	WireConn c = connect();
+	std::optional<Region> gone(std::in_place, pd, 4096);
+
+	post_send(c, 1);
+	Send(IBV_WR_SEND, 2).from(*gone, 0, 8).post(c.end);
+	post_send(c, 3);
+	for (uint32_t psn : {5000u, 5001u, 5002u})
+		EXPECT_EQ(c.next().h.psn, psn);
+	gone.reset();
+	c.ack(5000, HERALD_AETH_NAK_SEQUENCE);
+	expect_next(c, HERALD_BTH_RC_SEND_ONLY, 5000);
+	c.ack(5002);
+	expect_ok(c.end.scq, 1);
+	expect_wc(c.end.scq, IBV_WC_LOC_PROT_ERR, 2);
+	expect_wc(c.end.scq, IBV_WC_WR_FLUSH_ERR, 3);
+	EXPECT_EQ(state_of(c.end), IBV_QPS_ERR);
 }
 
 /* 9.7.6.1: an answer that comes twice changes nothing. */
