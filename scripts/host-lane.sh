@@ -201,6 +201,11 @@ if /usr/bin/python3 -c 'import scapy' 2>/dev/null; then
 else
 	result SKIP golden/packets "no scapy"
 fi
+if /usr/bin/python3 -c 'import scapy' 2>/dev/null && command -v tshark >/dev/null; then
+	check capture/faults "$TOP/tests/capture/test_check.py"
+else
+	result SKIP capture/faults "no scapy, or no tshark"
+fi
 if command -v clang++-19 >/dev/null; then
 	check fuzz/pkt "$TOP/scripts/fuzz.sh" pkt 5
 else

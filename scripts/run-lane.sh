@@ -175,10 +175,26 @@ boot_and_watch() {
 	fi
 }
 
+# What jobs have captured is judged here: the guests have not got what it takes.
+judge_captures() {
+	local list line lines rc
+	for list in "$job_dir"/results/*.captures; do
+		[ -e "$list" ] || continue
+		rc=0
+		say "$lane: $(basename "$list")"
+		lines=$("$TOP/tests/capture/check.py" "$list" 2>"$list.log") || rc=$?
+		while IFS= read -r line; do [ -z "$line" ] || host_result "$line"; done <<<"$lines"
+		sed "s/^/   /" "$list.log" >&2
+		[ $rc = 0 ] || grep -q '^FAIL ' <<<"$lines" ||
+			host_result "FAIL $(basename "$list" .captures)/captures: status $rc: $(tail -n 1 "$list.log")"
+	done
+}
+
 rm -f "$logs"/*
 : >"$job_dir/results/results"
 start=$SECONDS left=("${jobs[@]}")
 while [ ${#left[@]} -gt 0 ]; do boot_and_watch "${left[@]}"; done
+judge_captures
 
 # One line about the kernel log for the whole lane, however often it booted.
 grep -q '^FAIL kernel-log' "$job_dir/results/results" && sed -i '/^PASS kernel-log$/d' "$job_dir/results/results"

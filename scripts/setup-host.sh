@@ -19,7 +19,7 @@ packages=(mmdebstrap debian-archive-keyring rsync util-linux nlohmann-json3-dev)
 	e2fsprogs qemu-system-x86
 	# the host lane
 	cmake ninja-build pkg-config shellcheck libgtest-dev libgmock-dev sparse clang-format-19 clang-tidy-19 spin
-	libcli11-dev libfmt-dev libkmod-dev libnl-3-dev clang-19 libclang-rt-19-dev python3-scapy
+	libcli11-dev libfmt-dev libkmod-dev libnl-3-dev clang-19 libclang-rt-19-dev python3-scapy tshark
 	# what the scripts themselves call
 	procps psmisc patch
 )
