@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# A wire that loses, repeats, reorders and damages packets (netem at both ends): reliable connections deliver the right data
-# all the same, or say that their retries are used up; the counters show that it happened; when it is over, traffic goes on.
+# A wire that loses, repeats, delays, reorders and damages packets (netem at both ends): reliable connections deliver the
+# right data all the same, each WR once and in order, or say that their retries are used up; the counters show that it
+# happened; when it is over, traffic goes on.
 # HERALD_LONG=1: five minutes of each instead of some seconds.
-# timeout: 400
+# timeout: 500
 # lanes: uml
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/wire.sh"
@@ -82,11 +83,22 @@ data_round() {
 		return 1
 	fi
 }
+# Each WR once and in order (wire_exact.py)
+exact_round() {
+	local rc=0
+	python3 "$JOBDIR/guest/wire_exact.py" wa "$GID_a_v4" wb "$GID_b_v4" $((400 / share)) 60 >"$tmp/client" 2>&1 || rc=$?
+	case $rc in
+	0) good=$((good + 1)) ;;
+	3) given_up=$((given_up + 1)) ;;
+	*) cat "$tmp/client" && return 1 ;;
+	esac
+}
 all_rounds() {
 	pingpong_round -s 4096 -n $((200 / share)) && pingpong_round -s 65537 -n $((48 / share)) -m 1024 &&
 		pingpong_round -s 1000000 -n 5 && perftest_round ib_write_bw -n $((100 / share)) &&
 		perftest_round ib_read_bw -n $((100 / share)) && perftest_round ib_send_bw -n $((100 / share)) -e &&
-		perftest_round ib_atomic_bw -n $((200 / share)) && data_round
+		perftest_round ib_atomic_bw -n $((200 / share)) && data_round &&
+		exact_round
 }
 
 # under COUNTERS NETEM-WORDS...: one of the counters has grown
@@ -148,6 +160,7 @@ check loss-1 "$limit" under "$lost" loss 1%
 check loss-5 "$limit" under "$lost" loss 5%
 share=4
 check loss-20 $((limit * 2)) under "$lost" loss 20%
+check delay "$limit" under "$lost" delay 10ms 5ms
 share=1
 check duplicate "$limit" under "duplicates wire_ghosts" duplicate 20%
 check reorder "$limit" under "$lost" delay 2ms reorder 25% 50%
