@@ -77,6 +77,7 @@
 	X(wire_bad_response)       /* answers that are not what was asked for: the WR failed */ \
 	X(wire_wrong_service)      /* ... of a service that the QP is not of */ \
 	X(wire_wrong_path)         /* ... from elsewhere, or of another partition */ \
+	X(wire_deferred)           /* trains that wait for the rest of a QP's longer turn */ \
 	X(wire_queue_full)         /* trains that came faster than they were taken */ \
 	X(wire_no_memory)          /* answers not sent for want of it */
 

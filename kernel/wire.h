@@ -174,6 +174,7 @@ int herald_wire_xmit(struct herald_dev *dev, const struct herald_av *av,
  * @first: this run's first segment ...
  * @count: ... and how many there are, the bad ones too
  * @bad: segments, counted from the train's first, that are damaged: as if lost
+ * @answered: of the READs and atomics of this QP's peer, how many had been when it arrived
  * @damage: one that is to be sent is to be damaged on its way; the rest is not set then
  *
  * In one that was received, skb->data is the BTH of segment 0; the skb is linear, and
@@ -184,6 +185,7 @@ struct herald_wire_cb {
 	u16 seg_len;
 	u8 first;
 	u8 count;
+	u32 answered;
 	bool damage;
 	DECLARE_BITMAP(bad, 256);
 };

@@ -43,7 +43,7 @@ bool herald_wire_arrives(struct herald_qp *qp, const struct sk_buff *skb,
 	u8 class = qp->type == IB_QPT_UC ? HERALD_CLASS_UC : HERALD_CLASS_RC;
 	union ib_gid from, to;
 
-	if (herald_pkt_row(pkt->opcode)->qp_type_class != class) {
+	if ((pkt->opcode & HERALD_CLASS_MASK) != class) {
 		herald_count(qp->dev, HERALD_CTR_wire_wrong_service);
 		return false;
 	}

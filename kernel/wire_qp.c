@@ -135,6 +135,8 @@ void herald_wire_qp_rtr(struct herald_qp *qp)
 	w->resp.skipping = false;
 	w->resp.nak_sent = false;
 	w->resp.ack_due = false;
+	w->resp.asked = 0;
+	w->resp.answered = 0;
 }
 
 void herald_wire_qp_rts(struct herald_qp *qp)
@@ -203,10 +205,20 @@ static bool takes_responses(const struct herald_qp *qp)
 	       (herald_qp_may(qp) & HERALD_MAY_CONTINUE);
 }
 
+/*
+ * A turn that was not enough goes on in the work item, and what arrives until that runs
+ * waits for it: who sends much, or asks for much, does not keep the CPU that it arrives at.
+ */
 static void arrived_request(struct herald_qp *qp)
 {
 	HERALD_DEFERRED(d);
 
+	/* in the queue before the work item looks there, or it is not pending any more */
+	smp_mb();
+	if (work_pending(&qp->resp.work)) {
+		herald_count(qp->dev, HERALD_CTR_wire_deferred);
+		return;
+	}
 	herald_responder_kick(qp, &d);
 	herald_deferred_run(&d);
 }
@@ -220,6 +232,8 @@ void herald_wire_arrived(struct herald_qp *qp, struct sk_buff *skb, bool respons
 		kfree_skb(skb);
 		return;
 	}
+	if (w && !response)
+		herald_wire_cb(skb)->answered = READ_ONCE(w->resp.answered);
 	if (!w || !enqueue(w, response ? &w->responses : &w->requests, skb)) {
 		herald_count(qp->dev, w ? HERALD_CTR_wire_queue_full : HERALD_CTR_peer_not_ready);
 		kfree_skb(skb);

@@ -16,6 +16,7 @@
 #include "requester.h"
 #include "responder.h"
 #include "wire.h"
+#include "wire_check.h"
 #include "wqe.h"
 
 #define HERALD_WIRE_OPS		64	/* WRs in flight; a power of two */
@@ -43,17 +44,6 @@ struct herald_wire_op {
 	u8 status;
 	u8 fate;
 	bool settled;
-};
-
-/* One READ or atomic that may have to be answered again. */
-struct herald_wire_done {
-	u32 first, last;	/* PSNs of the response */
-	u8 opcode;		/* of the request, as on the wire */
-	bool valid;
-	u64 va;			/* READ */
-	u64 length;
-	u32 rkey;
-	u64 value;		/* atomics: what was there before */
 };
 
 /* A READ that is being answered */
@@ -89,6 +79,7 @@ struct herald_wire_reading {
  * @resp.psn: the one that is expected
  * @resp.acked: the last one that an ACK may name: that of a SEND or WRITE
  * @resp.done: the last HERALD_WIRE_READS READs and atomics
+ * @resp.asked: how many of them there were; @answered: ... that have all of their answer
  *
  * @req.ops and @resp.done are there from the first modify to RTR that needs them.
  */
@@ -130,6 +121,8 @@ struct herald_wire_qp {
 		struct herald_wire_reading reading;
 		struct herald_wire_done *done;
 		u32 next_done;
+		u32 asked;
+		u32 answered;
 		struct herald_route route;
 	} resp;
 };
@@ -213,6 +206,12 @@ void herald_wire_response(struct herald_qp *qp, struct sk_buff *skb, struct hera
 
 /* The oldest WR is done, in this way. */
 void herald_wire_complete_head(struct herald_qp *qp, int status, struct herald_deferred *d);
+
+/* Its answer leaves: the peer may ask for one more.  The owner of the responder. */
+static inline void herald_wire_answered(struct herald_wire_qp *w)
+{
+	WRITE_ONCE(w->resp.answered, w->resp.answered + 1);
+}
 
 /* How many packets may be in flight */
 static inline u32 herald_wire_window(u32 mtu)

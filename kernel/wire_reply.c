@@ -136,6 +136,8 @@ static bool send_part(struct herald_qp *qp, u32 *bytes, struct herald_deferred *
 		herald_wire_refuse_read(qp, out);
 		return true;
 	}
+	if (rd->left == n && !rd->again)
+		herald_wire_answered(qp->wire);
 	herald_train_send(&train);
 	rd->psn = herald_psn_add(rd->psn, n);
 	rd->left -= n;

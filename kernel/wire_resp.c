@@ -20,8 +20,9 @@
 /* How much one turn takes, and answers to READs */
 #define TURN_BYTES	(256u << 10)
 
-/* ... of which a packet uses up so much by itself, for its answer */
+/* ... of which a packet uses up so much by itself, and one that has an answer of its own */
 #define PACKET_COST	256u
+#define ANSWER_COST	1024u
 
 /* A request's packets, and what may be wrong with them */
 struct request {
@@ -89,52 +90,6 @@ static enum verdict refuse(struct herald_qp *qp, struct herald_deferred *d)
 	herald_responder_refuse(qp, HERALD_NAK_INV_REQ, d);
 	nak(qp, HERALD_AETH_NAK_INVALID_REQUEST);
 	return DROPPED;
-}
-
-/* -------------------------------------------------------------- checks -- */
-
-/* Does the packet's opcode follow from the one before? */
-static bool in_order(const struct herald_wire_qp *w, const struct request *r)
-{
-	if (r->row->flags & HERALD_PKT_FIRST)
-		return !w->resp.message;
-	return w->resp.message == r->row->kind;
-}
-
-static bool right_length(const struct herald_qp *qp, const struct request *r)
-{
-	const struct herald_wire_qp *w = qp->wire;
-	u32 len = r->pkt.payload_len;
-
-	if (!(r->row->flags & HERALD_PKT_LAST))
-		return len == qp->mtu;
-	if (len > qp->mtu || (!(r->row->flags & HERALD_PKT_FIRST) && !len))
-		return false;
-	if (r->row->kind == HERALD_KIND_ATOMIC_WRITE)
-		return len == sizeof(u64);
-	if (r->row->kind == HERALD_KIND_SEND)
-		return w->resp.offset + len <= HERALD_MAX_MSG || (r->row->flags & HERALD_PKT_FIRST);
-	if (r->row->kind != HERALD_KIND_WRITE)
-		return true;
-	if (r->row->flags & HERALD_PKT_FIRST)
-		return r->pkt.dmalen == len;
-	return w->resp.offset + len == w->resp.length;
-}
-
-static bool fits_message(const struct herald_qp *qp, const struct request *r)
-{
-	const struct herald_wire_qp *w = qp->wire;
-
-	if (r->row->flags & HERALD_PKT_LAST)
-		return true;
-	if (r->row->kind == HERALD_KIND_SEND)
-		return (r->row->flags & HERALD_PKT_FIRST) ||
-		       w->resp.offset + r->length <= HERALD_MAX_MSG;
-	if (r->row->kind != HERALD_KIND_WRITE)
-		return true;
-	if (r->row->flags & HERALD_PKT_FIRST)
-		return r->pkt.dmalen > r->length && r->pkt.dmalen <= HERALD_MAX_MSG;
-	return w->resp.offset + r->length < w->resp.length;
 }
 
 /* ----------------------------------------------------- SEND and WRITE -- */
@@ -244,6 +199,7 @@ static struct herald_wire_done *remember(struct herald_wire_qp *w, const struct 
 {
 	struct herald_wire_done *done = &w->resp.done[w->resp.next_done++ % HERALD_WIRE_READS];
 
+	w->resp.asked++;
 	*done = (struct herald_wire_done){
 		.first = r->pkt.psn, .last = herald_psn_add(r->pkt.psn, responses - 1),
 		.opcode = r->pkt.opcode, .valid = true,
@@ -279,8 +235,7 @@ static enum verdict take_read(struct herald_qp *qp, const struct request *r,
 {
 	u32 responses = herald_wire_packets(qp->mtu, r->pkt.dmalen);
 
-	if (r->pkt.dmalen > HERALD_MAX_MSG || !(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_READ) ||
-	    !qp->attr.max_dest_rd_atomic)
+	if (r->pkt.dmalen > HERALD_MAX_MSG || !(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_READ))
 		return refuse(qp, d);
 	remember(qp->wire, r, responses);
 	executed(qp, responses);
@@ -329,6 +284,7 @@ static enum verdict take_single(struct herald_qp *qp, const struct request *r,
 	done = remember(qp->wire, r, 1);
 	done->value = value;
 	executed(qp, 1);
+	herald_wire_answered(qp->wire);
 	if (r->row->kind == HERALD_KIND_ATOMIC)
 		herald_wire_send_atomic(qp, psn, value);
 	else
@@ -347,19 +303,15 @@ static const struct herald_wire_done *find_done(const struct herald_wire_qp *w,
 	/* the newest first: an older one may have the same PSNs, once around the circle */
 	for (i = 1; i <= HERALD_WIRE_READS; i++) {
 		done = &w->resp.done[(w->resp.next_done - i) % HERALD_WIRE_READS];
-		if (done->valid && done->opcode == r->pkt.opcode &&
-		    herald_psn_diff(r->pkt.psn, done->first) >= 0 &&
-		    herald_psn_diff(r->pkt.psn, done->last) <= 0)
+		if (herald_wire_is_done(done, &r->pkt))
 			return done;
 	}
 	return NULL;
 }
 
-/* Only what was read before is read again: the same key, and a part of the same range. */
 static void read_again(struct herald_qp *qp, const struct request *r,
 		       const struct herald_wire_done *done)
 {
-	u64 offset = (u64)herald_psn_diff(r->pkt.psn, done->first) * qp->mtu;
 	const struct herald_sge sge = {
 		.addr = r->pkt.va, .length = r->pkt.dmalen, .lkey = r->pkt.rkey,
 	};
@@ -368,8 +320,7 @@ static void read_again(struct herald_qp *qp, const struct request *r,
 		.access = IB_ACCESS_REMOTE_READ, .remote = true,
 	};
 
-	if (r->pkt.rkey != done->rkey || r->pkt.va != done->va + offset ||
-	    r->pkt.dmalen > done->length - offset)
+	if (!herald_wire_reads_again(done, &r->pkt, qp->mtu))
 		return;
 	/* a key that was withdrawn meanwhile is no fault of the connection's */
 	if (herald_span_check(&span))
@@ -402,24 +353,61 @@ static void duplicate(struct herald_qp *qp, const struct request *r)
 
 /* -------------------------------------------------------------- packets -- */
 
-static enum verdict take(struct herald_qp *qp, struct request *r, struct herald_deferred *d)
+/* How many of them are as they should be, and can be executed together. */
+static u32 acceptable(const struct herald_qp *qp, const struct request *r)
 {
-	if (!herald_opcode_allowed(qp->type, r->row->wr_opcode, false) ||
-	    !in_order(qp->wire, r) || !right_length(qp, r) || !fits_message(qp, r))
+	const struct herald_wire_qp *w = qp->wire;
+	const struct herald_wire_check check = {
+		.pkt = &r->pkt, .row = r->row, .count = r->count, .mtu = qp->mtu,
+		.message = w->resp.message, .offset = w->resp.offset, .length = w->resp.length,
+	};
+	u64 end = w->resp.offset + r->length, room = qp->resp.recv.length;
+	u32 n = herald_wire_check(&check);
+
+	if (n <= 1 || r->row->kind != HERALD_KIND_SEND || end < room)
+		return n;
+	/* the first one that is too much for the receive WR is looked at by itself */
+	if (w->resp.offset + qp->mtu >= room)
+		return 1;
+	return min_t(u64, n, (room - w->resp.offset - 1) / qp->mtu);
+}
+
+/*
+ * IBTA vol. 1, 9.9.3: more READs and atomics than the connection has resources for.  Those
+ * count that had no answer yet when this one came: the peer cannot have taken one for it.
+ */
+static bool too_many(const struct herald_qp *qp, const struct request *r)
+{
+	u32 answered = herald_wire_cb(r->segs->skb)->answered;
+
+	return (s32)(qp->wire->resp.asked - answered) >= qp->attr.max_dest_rd_atomic;
+}
+
+static enum verdict take(struct herald_qp *qp, struct request *r, struct herald_segments *segs,
+			 struct herald_deferred *d)
+{
+	u32 n = segs->malformed ? 0 : acceptable(qp, r);
+
+	if (!n || !herald_opcode_allowed(qp->type, r->row->wr_opcode, false))
 		return refuse(qp, d);
+	if (unlikely(n < r->count)) {
+		herald_segments_trim(segs, n);
+		r->count = n;
+		r->length = n * r->pkt.payload_len;
+	}
 	switch (r->row->kind) {
 	case HERALD_KIND_SEND:
 	case HERALD_KIND_WRITE:
 		return take_piece(qp, r, d);
-	case HERALD_KIND_READ:
-		return take_read(qp, r, d);
-	default:
-		return take_single(qp, r, d);
 	}
+	if (too_many(qp, r))
+		return refuse(qp, d);
+	return r->row->kind == HERALD_KIND_READ ? take_read(qp, r, d) : take_single(qp, r, d);
 }
 
 /* A message of which something is missing is dropped, whole. */
-static enum verdict unreliable(struct herald_qp *qp, struct request *r, struct herald_deferred *d)
+static enum verdict unreliable(struct herald_qp *qp, struct request *r,
+			       struct herald_segments *segs, struct herald_deferred *d)
 {
 	struct herald_wire_qp *w = qp->wire;
 
@@ -444,7 +432,7 @@ static enum verdict unreliable(struct herald_qp *qp, struct request *r, struct h
 		w->resp.skipping = true;
 		return DROPPED;
 	}
-	return take(qp, r, d);
+	return take(qp, r, segs, d);
 }
 
 /* The first of several packets may have been taken already. */
@@ -460,23 +448,26 @@ static void skip(struct request *r, struct herald_segments *segs, u32 n)
 static enum verdict reliable(struct herald_qp *qp, struct request *r, struct herald_segments *segs,
 			     struct herald_deferred *d)
 {
-	s32 ahead = herald_psn_diff(r->pkt.psn, qp->wire->resp.psn);
+	u32 skipped;
 
-	if (ahead > 0) {
+	switch (herald_wire_place(r->pkt.psn, r->count, qp->wire->resp.psn, &skipped)) {
+	case HERALD_PLACE_EARLY:
 		if (!qp->wire->resp.nak_sent)
 			herald_count(qp->dev, HERALD_CTR_nak_sequence);
 		herald_count_add(qp->dev, HERALD_CTR_wire_out_of_sequence, r->count);
 		nak(qp, HERALD_AETH_NAK_SEQUENCE);
 		return DROPPED;
-	}
-	if (ahead < 0 && ahead + (s32)r->count <= 0) {
-		duplicate(qp, r);
+	case HERALD_PLACE_DUPLICATE:
+		if (!segs->malformed)
+			duplicate(qp, r);
 		return DROPPED;
+	case HERALD_PLACE_EXPECTED:
+		break;
 	}
-	if (ahead < 0)
-		skip(r, segs, -ahead);
+	if (skipped)
+		skip(r, segs, skipped);
 	qp->wire->resp.nak_sent = false;
-	return take(qp, r, d);
+	return take(qp, r, segs, d);
 }
 
 static enum verdict look_at(struct herald_qp *qp, struct request *r, struct herald_segments *segs,
@@ -492,11 +483,18 @@ static enum verdict look_at(struct herald_qp *qp, struct request *r, struct hera
 	if (unlikely(READ_ONCE(qp->state) == IB_QPS_RTR))
 		herald_qp_comm_est(qp, d);
 	if (qp->type == IB_QPT_UC)
-		return unreliable(qp, r, d);
+		return unreliable(qp, r, segs, d);
 	return reliable(qp, r, segs, d);
 }
 
 /* ---------------------------------------------------------------- trains -- */
+
+static u32 cost(const struct herald_pkt_row *row)
+{
+	bool quiet = row->kind == HERALD_KIND_SEND || row->kind == HERALD_KIND_WRITE;
+
+	return quiet ? PACKET_COST : ANSWER_COST;
+}
 
 /* The train's packets; false: not all of them, in this turn. */
 static bool take_train(struct herald_qp *qp, struct sk_buff *skb, u32 *budget,
@@ -505,6 +503,7 @@ static bool take_train(struct herald_qp *qp, struct sk_buff *skb, u32 *budget,
 	struct herald_segments segs = herald_segments(skb);
 	struct request r = { .segs = &segs };
 
+	segs.requests = qp->type == IB_QPT_RC;
 	do {
 		if (qp->wire->resp.reading.active && !herald_wire_serve(qp, budget, d))
 			break;
@@ -514,7 +513,7 @@ static bool take_train(struct herald_qp *qp, struct sk_buff *skb, u32 *budget,
 			return true;
 		r.count = segs.count;
 		r.length = r.pkt.payload_len * r.count;
-		*budget -= min(*budget, PACKET_COST);
+		*budget -= min(*budget, cost(r.row));
 		if (look_at(qp, &r, &segs, d) == AGAIN) {
 			herald_segments_back(&segs);
 			break;

@@ -35,28 +35,40 @@ static bool follows(const struct herald_segments *s, u16 i, const struct herald_
 	       next.migreq == pkt->migreq && is_middle(&next);
 }
 
+/* Is it told to its sender that this makes no sense?  @why: of herald_pkt_parse() */
+static bool is_answered(const struct herald_segments *s, const struct herald_pkt *pkt, int why)
+{
+	return s->requests && -why >= HERALD_PKT_BAD_OPCODE &&
+	       (pkt->opcode & HERALD_CLASS_MASK) == HERALD_CLASS_RC;
+}
+
 bool herald_segments_next(struct herald_segments *s, struct herald_qp *qp, struct herald_pkt *pkt,
 			  const struct herald_pkt_row **row)
 {
 	const u8 *buf;
+	int why = 0;
 	u32 len;
 
 	for (; s->i < s->end; s->i++) {
 		if (herald_wire_bad(s->skb, s->i))
 			continue;
 		buf = herald_wire_segment(s->skb, s->i, &len);
-		if (!herald_pkt_parse(pkt, buf, len))
+		why = herald_pkt_parse(pkt, buf, len);
+		if (!why)
 			break;
 		herald_count(qp->dev, HERALD_CTR_wire_rx_malformed);
+		if (is_answered(s, pkt, why))
+			break;
 	}
 	if (s->i >= s->end)
 		return false;
 
 	*row = herald_pkt_row(pkt->opcode);
+	s->malformed = why;
 	s->payload = buf + pkt->hdr_len;
 	s->stride = herald_wire_cb(s->skb)->seg_len;
 	s->count = 1;
-	if (is_middle(pkt) && !pkt->pad)
+	if (!why && is_middle(pkt) && !pkt->pad)
 		while (follows(s, s->i + s->count, pkt, s->count))
 			s->count++;
 	s->i += s->count;

@@ -16,6 +16,9 @@ struct herald_qp;
  * @i: the next packet, @end: behind the last one
  * @payload: of the packets that were just taken, @stride: from one's to the next one's
  * @count: how many they are
+ * @requests: set by whoever has to answer for requests that make no sense: malformed ones
+ *	of a reliable connection are taken, too ...
+ * @malformed: ... and this was one: only its BTH is valid, and its row may be that of no opcode
  */
 struct herald_segments {
 	struct sk_buff *skb;
@@ -23,6 +26,8 @@ struct herald_segments {
 	const u8 *payload;
 	u32 stride;
 	u32 count;
+	bool requests;
+	bool malformed;
 };
 
 struct herald_segments herald_segments(struct sk_buff *skb);
@@ -38,6 +43,13 @@ bool herald_segments_next(struct herald_segments *s, struct herald_qp *qp, struc
 static inline void herald_segments_back(struct herald_segments *s)
 {
 	s->i -= s->count;
+}
+
+/* Only the first @n of the last ones were taken: the next ones begin behind them. */
+static inline void herald_segments_trim(struct herald_segments *s, u32 n)
+{
+	s->i -= s->count - n;
+	s->count = n;
 }
 
 /* What is left is taken next time. */

@@ -105,8 +105,8 @@ forbid '\<struct herald_ring\>|\<herald_ring_|\<herald_op_fetch\>|\<herald_recv_
 
 # --- 3. pure files -----------------------------------------------------------------------------------------------
 
-mapfile -t pure < <(files kernel/{qp_state,opcode,pkt,outcome,notify_table,path_migration_table,timer}.c \
-	kernel/{qp_state,opcode,pkt,psn,timer}.h)
+mapfile -t pure < <(files kernel/{qp_state,opcode,pkt,outcome,notify_table,path_migration_table,timer,wire_check}.c \
+	kernel/{qp_state,opcode,pkt,psn,timer,wire_check}.h)
 ALLOW='<(linux/(types|string|crc32)\.h|rdma/ib_verbs\.h|rdma/herald-abi\.h)>' \
 	forbid '#[[:space:]]*include[[:space:]]*<' 'a pure file includes types, verbs and plain functions only' "${pure[@]}"
 forbid '\<(spin_|mutex_|rcu_|k[mzc]alloc|kfree|queue_work|printk|pr_[a-z]+ *\(|jiffies|schedule|READ_ONCE|WRITE_ONCE)' \

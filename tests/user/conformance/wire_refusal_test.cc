@@ -102,6 +102,104 @@ INSTANTIATE_TEST_SUITE_P(
 		Length{HERALD_BTH_RC_RDMA_WRITE_FIRST, 256, 0x80000001},
 		Length{HERALD_BTH_RC_RDMA_READ_REQUEST, 0, 0x80000001}));
 
+/* 9.7.4.1, 9.9.3: the service has no such opcode. */
+class WireReserved : public WireRefusal, public ::testing::WithParamInterface<int> {
+protected:
+	static WirePacket packet(const WireConn &c, uint32_t psn)
+	{
+		return c.packet(static_cast<uint8_t>(GetParam()), psn).with(8).ask();
+	}
+};
+
+TEST_P(WireReserved, IsInvalid)
+{
+	WireConn c = connect();
+
+	c.send(packet(c, c.psn));
+	expect_invalid(c);
+}
+
+/* 9.7.1: the sequence comes first: too early, it is a sequence error; and what came before is no news. */
+TEST_P(WireReserved, OutOfSequence)
+{
+	WireConn c = connect();
+	const uint64_t before = counter("wire_rx_malformed");
+
+	c.send(packet(c, c.psn - 1));
+	c.send(packet(c, c.psn + 1));
+	c.expect_aeth(HERALD_AETH_NAK_SEQUENCE, c.psn, c.msn);
+	expect_counted("wire_rx_malformed", before, 2);
+	c.expect_silence();
+}
+
+/* A17, 9.6.1: damaged, of another partition, or from somebody else, nobody is told. */
+TEST_P(WireReserved, NotOfThisConnection)
+{
+	WireConn c = connect();
+	WirePacket p = packet(c, c.psn);
+
+	p.damage = 1;
+	c.send(p);
+	p = packet(c, c.psn);
+	p.h.pkey = 0x8001;
+	c.send(p);
+	p = packet(c, c.psn);
+	p.stray = true;
+	c.send(p);
+	c.expect_silence();
+}
+
+INSTANTIATE_TEST_SUITE_P(Wire, WireReserved, ::testing::Values(0x15, 0x18, 0x19, 0x1a, 0x1b, 0x1e, 0x1f));
+
+/* 9.7.4.1, 9.9.3: a length that the opcode cannot have: no room for its headers, or a payload that it has not. */
+class WireMalformed : public WireRefusal, public ::testing::WithParamInterface<int> {
+protected:
+	/* A request's headers, and what follows them. */
+	static Bytes headers(const WireConn &c, uint8_t pad = 0)
+	{
+		WirePacket p = c.request(static_cast<uint8_t>(GetParam())).at(c.end.mem, 0, 8).operands(1).ask();
+		Bytes bytes(HERALD_PKT_HDR_MAX);
+
+		p.h.pad = pad;
+		bytes.resize(herald_pkt_emit(&p.h, bytes.data()));
+		return bytes;
+	}
+};
+
+TEST_P(WireMalformed, NoRoomForItsHeaders)
+{
+	const size_t whole = herald_pkt_row(static_cast<uint8_t>(GetParam()))->hdr_len;
+
+	for (size_t n = HERALD_BTH_LEN; n < whole; n += 4) {
+		WireConn c = connect();
+		Bytes bytes = headers(c);
+
+		bytes.resize(n);
+		ground->peer->send_bytes(Family::v4, bytes);
+		expect_invalid(c);
+		EXPECT_TRUE(all_bytes(c.end.mem.data(), 64, 0));
+	}
+}
+
+TEST_P(WireMalformed, PayloadThatItHasNot)
+{
+	const struct herald_pkt_row *row = herald_pkt_row(static_cast<uint8_t>(GetParam()));
+	WireConn c = connect();
+	/* that of an operation without data; of one with data, more pad than there is */
+	Bytes bytes = headers(c, row->flags & HERALD_PKT_HAS_PAYLOAD ? 3 : 0);
+
+	if (!(row->flags & HERALD_PKT_HAS_PAYLOAD))
+		bytes.resize(bytes.size() + 4);
+	ground->peer->send_bytes(Family::v4, bytes);
+	expect_invalid(c);
+	EXPECT_TRUE(all_bytes(c.end.mem.data(), 64, 0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Wire, WireMalformed,
+			 ::testing::Values(HERALD_BTH_RC_RDMA_WRITE_ONLY, HERALD_BTH_RC_RDMA_READ_REQUEST,
+					   HERALD_BTH_RC_COMPARE_SWAP, HERALD_BTH_RC_SEND_ONLY_WITH_IMM,
+					   HERALD_BTH_RC_SEND_ONLY_WITH_INV, HERALD_BTH_RC_ATOMIC_WRITE));
+
 /* 9.7.4.1: a SEND that is longer than the receive WR; that ends with a length error. */
 TEST_F(WireRefusal, SendTooLong)
 {

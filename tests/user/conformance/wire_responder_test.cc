@@ -274,8 +274,8 @@ TEST_F(WireResponder, OtherService)
 	expect_empty(c.end.rcq);
 }
 
-/* 9.2: a packet that ends before its headers do, or whose header has another version, is none. */
-TEST_F(WireResponder, Truncated)
+/* 9.2: what has no room for a BTH, is no multiple of four bytes, or has another version, is no packet. */
+TEST_F(WireResponder, NoPacket)
 {
 	WireConn c = connect();
 	WirePacket whole = c.request(HERALD_BTH_RC_FETCH_ADD).at(c.end.mem, 0, 0).operands(1);
@@ -284,8 +284,12 @@ TEST_F(WireResponder, Truncated)
 	bytes.resize(herald_pkt_emit(&whole.h, bytes.data()));
 	const uint64_t before = counter("wire_rx_malformed");
 	uint64_t sent = 0;
-	for (size_t n = 0; n < bytes.size(); n++, sent++)
+	for (size_t n = 0; n < bytes.size(); n++) {
+		if (n >= HERALD_BTH_LEN && n % 4 == 0)
+			continue;
 		ground->peer->send_bytes(Family::v4, {bytes.begin(), bytes.begin() + static_cast<ssize_t>(n)});
+		sent++;
+	}
 	for (size_t n = 0; n < HERALD_BTH_LEN + HERALD_ICRC_LEN; n++, sent++)
 		ground->peer->send_bare(Family::v4, {bytes.begin(), bytes.begin() + static_cast<ssize_t>(n)});
 	bytes[1] |= 1; /* TVer */

@@ -105,6 +105,157 @@ TEST_P(WireTrain, DamagedAtTheEnds)
 	expect_empty(c.end.rcq);
 }
 
+/* 9.7.5.2: the NAK names the packet that is too much for the message; those before it are executed. */
+TEST_P(WireTrain, MoreThanTheWriteIsLong)
+{
+	WireConn c = connect();
+	std::vector<WirePacket> all;
+
+	c.end.mem.clear();
+	/* one FIRST and nine MIDDLEs leave 100 bytes for the LAST */
+	all.push_back(c.packet(HERALD_BTH_RC_RDMA_WRITE_FIRST, 1000).at(c.end.mem, 0, 2660).with(some_bytes(256, 0)));
+	for (uint32_t i = 1; i < kPackets; i++)
+		all.push_back(c.packet(HERALD_BTH_RC_RDMA_WRITE_MIDDLE, 1000 + i).with(some_bytes(256, i)));
+	c.send(all[0]);
+	send(all, 1, kPackets);
+	c.expect_aeth(HERALD_AETH_NAK_INVALID_REQUEST, 1010, 0);
+	expect_qp_event(IBV_EVENT_QP_REQ_ERR, c);
+	expect_error_state(c);
+	for (uint32_t i = 0; i < 10; i++)
+		EXPECT_EQ(differs(c.end.mem.data() + i * 256, all[i].payload.data(), 256), -1) << "packet " << i;
+	EXPECT_TRUE(all_bytes(c.end.mem.data() + 2560, 4096, 0)) << "beyond the message";
+}
+
+/* 9.7.4.1: as does the one that is too much for the receive WR. */
+TEST_P(WireTrain, MoreThanTheReceiveTakes)
+{
+	WireConn c = connect();
+	const Bytes data = contents();
+	const std::vector<WirePacket> all = message(c, data);
+
+	c.end.mem.clear();
+	recv(c.end, c.end.mem, 0, 2560, 1);
+	send(all, 0, kPackets);
+	/* ten packets would fill it, and one more has to follow */
+	c.expect_aeth(HERALD_AETH_NAK_INVALID_REQUEST, 1009, 0);
+	expect_wc(c.end.rcq, IBV_WC_LOC_LEN_ERR, 1);
+	expect_error_state(c);
+	EXPECT_EQ(differs(c.end.mem.data(), data.data(), 9 * 256), -1);
+	EXPECT_TRUE(all_bytes(c.end.mem.data() + 2560, 4096, 0)) << "beyond the receive WR";
+}
+
+/* One that makes no sense ends the connection, and does not hide behind the others. */
+TEST_P(WireTrain, ReservedOpcodeInTheMiddle)
+{
+	WireConn c = connect();
+	const Bytes data = contents();
+	std::vector<WirePacket> all = message(c, data);
+
+	recv(c.end, c.end.mem, 0, 16384, 1);
+	all[9].h.opcode = 0x1f;
+	send(all, 0, kPackets);
+	c.expect_aeth(HERALD_AETH_NAK_INVALID_REQUEST, 1009, 0);
+	expect_qp_event(IBV_EVENT_QP_REQ_ERR, c);
+	expect_wc(c.end.rcq, IBV_WC_REM_INV_REQ_ERR, 1);
+	EXPECT_EQ(differs(c.end.mem.data(), data.data(), 9 * 256), -1);
+}
+
+/* ---------------------------------------------- READs and atomics in a train -- */
+
+/* 9.9.3: no more of them than the responder has resources for may wait for their answers. */
+TEST_P(WireTrain, TooManyAtomics)
+{
+	WireOptions o;
+	o.path.rd_atomic = 3;
+	WireConn c = connect(o);
+	auto *word = reinterpret_cast<uint64_t *>(c.end.mem.data());
+	std::vector<WirePacket> all;
+
+	*word = 0;
+	for (uint32_t i = 0; i < 7; i++)
+		all.push_back(c.packet(HERALD_BTH_RC_FETCH_ADD, 1000 + i).at(c.end.mem, 0, 0).operands(1));
+	/* three at a time are as many as agreed upon */
+	send(all, 0, 3);
+	for (uint64_t i = 0; i < 3; i++)
+		EXPECT_EQ(c.next(HERALD_BTH_RC_ATOMIC_ACKNOWLEDGE).h.atomic_orig, i);
+	send(all, 3, 7);
+	for (uint64_t i = 3; i < 6; i++)
+		EXPECT_EQ(c.next(HERALD_BTH_RC_ATOMIC_ACKNOWLEDGE).h.atomic_orig, i);
+	c.expect_aeth(HERALD_AETH_NAK_INVALID_REQUEST, 1006, 6);
+	expect_qp_event(IBV_EVENT_QP_REQ_ERR, c);
+	expect_error_state(c);
+	EXPECT_EQ(*word, 6u);
+}
+
+TEST_P(WireTrain, TooManyReads)
+{
+	WireOptions o;
+	o.path.rd_atomic = 2;
+	WireConn c = connect(o);
+	std::vector<WirePacket> all;
+
+	for (uint32_t i = 0; i < 3; i++)
+		all.push_back(c.packet(HERALD_BTH_RC_RDMA_READ_REQUEST, 1000 + 3 * i).at(c.end.mem, 0, 600));
+	send(all, 0, 3);
+	for (uint32_t i = 0; i < 6; i++)
+		EXPECT_EQ(c.next().h.psn, 1000 + i);
+	c.expect_aeth(HERALD_AETH_NAK_INVALID_REQUEST, 1006, 2);
+	expect_qp_event(IBV_EVENT_QP_REQ_ERR, c);
+	expect_error_state(c);
+}
+
+/* 9.7.5.1: a duplicate takes none of the resources. */
+TEST_P(WireTrain, DuplicatesAreNotTooMany)
+{
+	WireOptions o;
+	o.path.rd_atomic = 1;
+	WireConn c = connect(o);
+	const WirePacket add = c.request(HERALD_BTH_RC_FETCH_ADD).at(c.end.mem, 0, 0).operands(1);
+
+	c.send_next(add);
+	EXPECT_EQ(c.next(HERALD_BTH_RC_ATOMIC_ACKNOWLEDGE).h.psn, 1000u);
+	send({add, add, add, add}, 0, 4);
+	for (int i = 0; i < 4; i++)
+		EXPECT_EQ(c.next(HERALD_BTH_RC_ATOMIC_ACKNOWLEDGE).h.psn, 1000u);
+	c.send_next(c.request(HERALD_BTH_RC_RDMA_READ_REQUEST).at(c.end.mem, 0, 8));
+	c.next(HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY);
+	c.expect_silence();
+}
+
+/*
+ * docs/design.md: a peer that asks for much does not keep the CPU that it arrives at: what comes while the rest of a turn
+ * waits for the work item waits for it, too. All of it is answered. (A response in between makes runs of the requests.)
+ */
+TEST_P(WireTrain, MuchIsLeftToTheWorkItem)
+{
+	constexpr uint32_t kLength = 300000, kResponses = (kLength + 1023) / 1024;
+	const uint64_t before = counter("wire_deferred");
+	WireOptions o;
+	o.path.mtu = IBV_MTU_1024;
+	WireConn c = connect(o);
+	const Region much(pd, kLength);
+	const auto end = Clock::now() + patience();
+
+	/* somewhere else the work item may have begun already */
+	while (counter("wire_deferred") == before && Clock::now() < end) {
+		const WirePacket ghost = c.packet(HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY, 5000).with(12);
+		std::vector<WirePacket> all;
+
+		for (int i = 0; i < 3; i++) {
+			all.push_back(c.request(HERALD_BTH_RC_RDMA_READ_REQUEST).at(much, 0, kLength));
+			all.push_back(ghost);
+			c.psn += kResponses;
+			c.msn++;
+		}
+		const uint32_t first = all[0].h.psn;
+		send(all, 0, 6);
+		for (uint32_t i = 0; i < 3 * kResponses; i++)
+			ASSERT_EQ(c.next().h.psn, (first + i) & HERALD_PSN_MASK);
+	}
+	EXPECT_GT(counter("wire_deferred"), before);
+	c.expect_silence();
+}
+
 /* Messages of one packet each, of more than there are receive WRs: RNR NAK, once. */
 TEST_P(WireTrain, ReceiverNotReadyHalfWay)
 {

@@ -82,6 +82,24 @@ TEST_F(WireUnreliable, RefusalsAreSilent)
 	expect_arrives(c, 5, 1);
 }
 
+/* 9.8.2.2, 9.9.3: so is what makes no sense at all: an opcode that there is not, a length that it cannot have. */
+TEST_F(WireUnreliable, MalformedIsSilent)
+{
+	WireConn c = connect(uc());
+	const uint64_t before = counter("wire_rx_malformed");
+	WirePacket p = c.packet(HERALD_BTH_UC_RDMA_WRITE_ONLY, 2).at(c.end.mem, 0, 8);
+	Bytes bytes(HERALD_PKT_HDR_MAX);
+
+	recv(c.end, c.end.mem, 0, 64, 1);
+	for (int opcode : {0x2c, 0x31, 0x35, 0x36, 0x3f})
+		c.send(c.packet(static_cast<uint8_t>(opcode), 1).with(8));
+	herald_pkt_emit(&p.h, bytes.data());
+	bytes.resize(HERALD_BTH_LEN + 4);
+	ground->peer->send_bytes(Family::v4, bytes);
+	expect_counted("wire_rx_malformed", before, 6);
+	expect_arrives(c, 3, 1);
+}
+
 /* 9.8.2: the requester is done when it has sent; it asks for no answer, and hears none. */
 TEST_F(WireUnreliable, RequesterHearsNothing)
 {
