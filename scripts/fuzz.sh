@@ -3,9 +3,10 @@
 #
 # Builds tests/fuzz/NAME_fuzz.cc with the pure files, libFuzzer and sanitizers, and runs it.
 #
-#	scripts/fuzz.sh pkt [SECONDS]
+#	scripts/fuzz.sh pkt|check [SECONDS]
 #
-# It begins with the packets of tests/golden and what earlier runs here found (build/fuzz/corpus). An input that fails is
+# It begins with the packets of tests/golden (check: with conversations made of them) and what earlier runs here found
+# (build/fuzz/corpus). An input that fails is
 # kept in build/fuzz, and the last line says where: `build/fuzz/NAME_fuzz INPUT` runs it again.
 
 . "$(dirname "$0")/lib.sh"
@@ -16,9 +17,13 @@ corpus=$dir/corpus/$name
 flags=(-g -O1 -Wall -Wextra -Werror -fno-omit-frame-pointer "-fsanitize=fuzzer,address,undefined" -fno-sanitize-recover=all
 	"-I$TOP/tests/shim" "-I$TOP/include/uapi")
 
-# One file a packet.
+# One file a packet, or a conversation.
 seeds() {
 	local packet hex rest
+	if [ -x "$TOP/tests/fuzz/${name}_seeds.py" ]; then
+		"$TOP/tests/fuzz/${name}_seeds.py" "$corpus"
+		return
+	fi
 	while read -r packet hex rest; do
 		[[ $packet != \#* ]] || continue
 		printf '%b' "$(sed 's/../\\x&/g' <<<"$hex")" >"$corpus/${packet//\//-}"
@@ -26,10 +31,12 @@ seeds() {
 }
 
 build() {
-	clang-19 -std=gnu11 "${flags[@]}" -c "$TOP/kernel/$name.c" -o "$dir/$name.o"
-	clang-19 -std=gnu11 "${flags[@]}" -c "$TOP/kernel/opcode.c" -o "$dir/opcode.o"
-	clang++-19 -std=gnu++20 "${flags[@]}" "$TOP/tests/fuzz/${name}_fuzz.cc" "$dir/$name.o" "$dir/opcode.o" \
-		-o "$dir/${name}_fuzz"
+	local file objects=()
+	for file in opcode pkt wire_check; do
+		clang-19 -std=gnu11 "${flags[@]}" -c "$TOP/kernel/$file.c" -o "$dir/$file.o"
+		objects+=("$dir/$file.o")
+	done
+	clang++-19 -std=gnu++20 "${flags[@]}" "$TOP/tests/fuzz/${name}_fuzz.cc" "${objects[@]}" -o "$dir/${name}_fuzz"
 }
 
 # -max_len: a packet of the largest path MTU, and more
@@ -44,7 +51,7 @@ finding() {
 	sed -n 's/^artifact_prefix=.*Test unit written to /input: /p' "$dir/$name.log"
 }
 
-[ -f "$TOP/tests/fuzz/${name}_fuzz.cc" ] || die "usage: $0 pkt [SECONDS]"
+[ -f "$TOP/tests/fuzz/${name}_fuzz.cc" ] || die "usage: $0 pkt|check [SECONDS]"
 lock_build fuzz
 mkdir -p "$corpus"
 build

@@ -208,8 +208,10 @@ else
 fi
 if command -v clang++-19 >/dev/null; then
 	check fuzz/pkt "$TOP/scripts/fuzz.sh" pkt 5
+	check fuzz/check "$TOP/scripts/fuzz.sh" check 5
 else
 	result SKIP fuzz/pkt "no clang++-19"
+	result SKIP fuzz/check "no clang++-19"
 fi
 
 # --- the provider -----------------------------------------------------------------------------------------------
