@@ -39,9 +39,10 @@ run() { # KIND ARGUMENT...
 	esac
 }
 
-# What failed, in whatever form the runner says so.
+# What failed, in whatever form the runner says so: NAME, SUITE.TEST or SUITE.TEST/PARAMETER
 failures() {
-	sed -n -e 's/^FAIL \([^ :]*\).*/\1/p' -e 's/^\[  FAILED  \] \([^ ,]*\).*/\1/p' "$log" | sed 's|.*/||' | sort -u
+	sed -n -e 's/^FAIL \([^ :]*\).*/\1/p' -e 's/^\[  FAILED  \] \([^ ,]*\.[^ ,]*\).*/\1/p' "$log" |
+		sed -E -e 's|.*/([^/]*\.[^/]*(/[^/]*)?)$|\1|' -e t -e 's|.*/||' | sort -u
 }
 
 try() { # PATCH
