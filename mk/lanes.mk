@@ -2,17 +2,17 @@
 #
 # The test lanes, for the top Makefile to include.
 #
-#	make test [LANES="host uml stock debug"]	build everything, run these lanes (default: all)
+#	make test [LANES="host uml stock debug pair"]	build everything, run these lanes (default: all)
 #	make test-long					all jobs in all lanes; some hours
-#	make lane-uml [JOBS_UML="DEV_TYPE=rxe 00-smoke.sh"]	one lane, these jobs (lane-debug, lane-stock alike)
+#	make lane-uml [JOBS_UML="DEV_TYPE=rxe 00-smoke.sh"]	one lane, these jobs (lane-debug, lane-stock, lane-pair alike)
 #	make module-uml | module-debug | module-stock	the kernel module for one lane's kernel
 #	make mutations [MUTATIONS="c1 c2-..."]		break each rule's code, see its tests fail
 #	make user					provider, tools and user-space tests
 #	make lanes-setup				kernels, tree and image, without running anything
 
-LANES ?= host uml stock debug
+LANES ?= host uml stock debug pair
 
-.PHONY: test test-long mutations user lanes-setup lane-uml lane-debug lane-stock module-uml module-debug module-stock
+.PHONY: test test-long mutations user lanes-setup lane-uml lane-debug lane-stock lane-pair module-uml module-debug module-stock
 
 test:
 	@scripts/run-tests.sh $(LANES)
@@ -43,3 +43,6 @@ lane-debug:
 
 lane-stock:
 	scripts/run-lane.sh stock $(JOBS_STOCK)
+
+lane-pair:
+	scripts/run-lane.sh pair $(JOBS_PAIR)

@@ -13,15 +13,18 @@ prepare_parts() {
 		KERNEL=$("$TOP/scripts/build-debug-kernel.sh")
 		IMAGE=$("$TOP/scripts/build-image.sh")
 		;;
-	stock)
+	stock | pair)
 		IMAGE=$("$TOP/scripts/build-image.sh")
 		;;
 	esac
 }
 
+# kernel_of LANE: the lane that the kernel, and so the modules, are of
+kernel_of() { if [ "$1" = pair ]; then echo stock; else echo "$1"; fi; }
+
 # copy_peer_modules LANE FOLDER: the kernel's own modules, flat; the stock kernel has its in the image.
 copy_peer_modules() {
-	[ "$1" != stock ] || return 0
+	[ "$(kernel_of "$1")" != stock ] || return 0
 	find "$KERNEL/" -name '*.ko' -exec cp -t "$2" {} +
 }
 
@@ -37,11 +40,16 @@ exec_vm() {
 		;;
 	debug)
 		# its ACPI interpreter, under KASAN and emulation, takes longer than everything else at boot
-		exec_qemu "$2" 4G -kernel "$KERNEL/arch/x86/boot/bzImage" -append "$(qemu_cmdline) acpi=off"
+		qemu_words "$2" 4G -kernel "$KERNEL/arch/x86/boot/bzImage" -append "$(qemu_cmdline) acpi=off"
+		exec setsid "${QEMU[@]}"
 		;;
 	stock)
-		exec_qemu "$2" 3G -kernel "$IMAGE/vmlinuz" -initrd "$IMAGE/initrd.img" \
-			-append "$(qemu_cmdline) log_buf_len=2M kfence.sample_interval=100"
+		stock_qemu "$2" 3G
+		exec setsid "${QEMU[@]}"
+		;;
+	pair)
+		export IMAGE
+		exec setsid "$TOP/scripts/pair-vm.sh" "$2"
 		;;
 	esac
 }
@@ -50,17 +58,23 @@ qemu_cmdline() {
 	echo "console=ttyS0 root=/dev/vda rw init=/sbin/herald-init herald.job=9p loglevel=4 panic=-1 oops=panic"
 }
 
-exec_qemu() { # JOB-FOLDER MEMORY ARG...
-	local folder=$1 memory=$2
-	shift 2
-	exec setsid qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2,sockets=2 -m "$memory" \
-		-nodefaults -no-user-config -no-reboot -display none -monitor none -serial stdio \
-		-drive "file=$IMAGE/root.ext2,format=raw,if=virtio,snapshot=on" \
-		-virtfs "local,path=$folder,mount_tag=job,security_model=none,id=job" \
-		-device virtio-rng-pci "$@"
+# stock_qemu JOB-FOLDER MEMORY [WORD...]: leaves in QEMU what starts Debian's kernel, with these words on its command line
+stock_qemu() {
+	qemu_words "$1" "$2" -kernel "$IMAGE/vmlinuz" -initrd "$IMAGE/initrd.img" \
+		-append "$(qemu_cmdline) log_buf_len=2M kfence.sample_interval=100 ${*:3}"
 }
 
-# kill_vm PID: the machine with the processes of its own session (UML has one for each address space).
+qemu_words() { # JOB-FOLDER MEMORY ARG...
+	QEMU=(
+		qemu-system-x86_64 -accel "tcg,thread=multi" -cpu max -smp "2,sockets=2" -m "$2"
+		-nodefaults -no-user-config -no-reboot -display none -monitor none -serial stdio
+		-drive "file=$IMAGE/root.ext2,format=raw,if=virtio,snapshot=on"
+		-virtfs "local,path=$1,mount_tag=job,security_model=none,id=job"
+		-device virtio-rng-pci "${@:3}"
+	)
+}
+
+# kill_vm PID: the machine with the processes of its own session (UML has one for each address space; a pair's are two).
 kill_vm() {
 	kill -TERM "$1" 2>/dev/null || true
 	timeout 10 tail --pid="$1" -f /dev/null 2>/dev/null || true

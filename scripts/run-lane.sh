@@ -3,10 +3,11 @@
 #
 # Boots a lane and runs jobs (scripts of tests/guest/) in it.
 #
-#	scripts/run-lane.sh uml|debug|stock [NAME=VALUE...] [JOB.sh...]
-#	scripts/run-lane.sh --build uml|debug|stock	only builds the parts
+#	scripts/run-lane.sh uml|debug|stock|pair [NAME=VALUE...] [JOB.sh...]
+#	scripts/run-lane.sh --build uml|debug|stock|pair	only builds the parts
 #
-# Without jobs: all of tests/guest/[0-9]*.sh whose `# lanes:` line names the lane or is missing. NAME=VALUE reaches the
+# Without jobs: all of tests/guest/[0-9]*.sh whose `# lanes:` line names the lane; one without that line is for all lanes but
+# pair, which is two of the stock lane's machines with a cable between them (scripts/pair-vm.sh). NAME=VALUE reaches the
 # jobs as a variable; DEV_TYPE=rxe (or siw) tries them on a peer. The parts are built first if they are not there: the
 # kernel, the tree, and, unless DEV_TYPE names a peer or HERALD_NO_BUILD is set, the module and the user space. Modules
 # that the lane has not can be given: HERALD_MODULES=FOLDER.
@@ -30,7 +31,8 @@ case $lane in
 uml) factor=1 boot_seconds=60 ;;
 debug) factor=10 boot_seconds=300 ;;
 stock) factor=6 boot_seconds=240 ;;
-*) die "usage: $0 uml|debug|stock [NAME=VALUE...] [JOB.sh...]" ;;
+pair) factor=8 boot_seconds=400 ;;
+*) die "usage: $0 uml|debug|stock|pair [NAME=VALUE...] [JOB.sh...]" ;;
 esac
 
 dev_type=herald vars=() jobs=()
@@ -44,7 +46,7 @@ done
 if [ ${#jobs[@]} = 0 ]; then
 	for file in "$TOP"/tests/guest/[0-9]*.sh; do
 		lanes=$(sed -n 's/^# lanes: *//p' "$file" | sed -n 1p)
-		case " ${lanes:-$lane} " in *" $lane "*) jobs+=("$(basename "$file")") ;; esac
+		case " ${lanes:-uml debug stock} " in *" $lane "*) jobs+=("$(basename "$file")") ;; esac
 	done
 fi
 for job in "${jobs[@]}"; do [ -e "$TOP/tests/guest/$job" ] || die "no such job: tests/guest/$job"; done
@@ -53,7 +55,7 @@ for job in "${jobs[@]}"; do [ -e "$TOP/tests/guest/$job" ] || die "no such job: 
 
 prepare_parts "$lane"
 if [ "$dev_type" = herald ] && [ -z "${HERALD_NO_BUILD:-}" ]; then
-	"$TOP/scripts/build-module.sh" "$lane" >&2
+	"$TOP/scripts/build-module.sh" "$(kernel_of "$lane")" >&2
 	"$TOP/scripts/build-user.sh" >&2
 fi
 [ -z "$build_only" ] || exit 0
@@ -72,7 +74,7 @@ chmod -R a+rX "$job_dir/guest"
 chmod a+x "$job_dir/guest/"*.sh
 rsync -a --exclude guest "$TOP/tests" "$job_dir/"
 copy_peer_modules "$lane" "$job_dir/modules"
-if [ "$dev_type" = herald ]; then cp "$BUILD/$lane"/*.ko "$job_dir/modules/"; fi
+if [ "$dev_type" = herald ]; then cp "$BUILD/$(kernel_of "$lane")"/*.ko "$job_dir/modules/"; fi
 [ -z "${HERALD_MODULES:-}" ] || cp "$HERALD_MODULES"/*.ko "$job_dir/modules/"
 if [ -d "$BUILD/user" ]; then
 	rsync -a --exclude /.src --exclude CMakeFiles --exclude '*.o' --exclude '*.a' "$BUILD/user/" "$job_dir/user/"
@@ -104,7 +106,7 @@ host_result() { # LINE
 boot_and_watch() {
 	local line console pending=("$@") current='' booted='' ended='' rc deadline=$((SECONDS + boot_seconds)) why='' job_start
 	write_env "$@"
-	rm -f "$job_dir/results/dmesg.txt"
+	rm -f "$job_dir"/results/dmesg*.txt
 	exec {console}< <(exec_vm "$lane" "$job_dir" 2>&1 </dev/null)
 	vm_pid=$!
 	while :; do
@@ -168,11 +170,16 @@ boot_and_watch() {
 		head -n 60 "$job_dir/results/kmemleak.txt"
 		host_result "FAIL kernel-log/kmemleak: $(grep -c '^unreferenced' "$job_dir/results/kmemleak.txt") objects leaked"
 	fi
-	if [ -e "$job_dir/results/dmesg.txt" ]; then
-		"$TOP/scripts/check-kernel-log.py" "$job_dir/results/dmesg.txt" "$TOP/tests/lanes/dmesg-allow.txt" |
-			while IFS= read -r line; do host_result "$line"; done
-		cat "$job_dir/results/dmesg.txt" >>"$logs/dmesg.log"
-	fi
+	check_kernel_log dmesg.txt kernel-log
+	check_kernel_log dmesg-b.txt kernel-log-b
+}
+
+check_kernel_log() { # FILE NAME
+	local file=$job_dir/results/$1 line
+	[ -e "$file" ] || return 0
+	"$TOP/scripts/check-kernel-log.py" "$file" "$TOP/tests/lanes/dmesg-allow.txt" |
+		while IFS= read -r line; do host_result "${line/kernel-log/$2}"; done
+	cat "$file" >>"$logs/${1%.txt}.log"
 }
 
 # What jobs have captured is judged here: the guests have not got what it takes.
@@ -196,9 +203,11 @@ start=$SECONDS left=("${jobs[@]}")
 while [ ${#left[@]} -gt 0 ]; do boot_and_watch "${left[@]}"; done
 judge_captures
 
-# One line about the kernel log for the whole lane, however often it booted.
-grep -q '^FAIL kernel-log' "$job_dir/results/results" && sed -i '/^PASS kernel-log$/d' "$job_dir/results/results"
-awk '!($0 == "PASS kernel-log" && seen++)' "$job_dir/results/results" |
+# One line about each kernel log for the whole lane, however often it booted.
+for log in kernel-log kernel-log-b; do
+	if grep -q "^FAIL $log/" "$job_dir/results/results"; then sed -i "/^PASS $log\$/d" "$job_dir/results/results"; fi
+done
+awk '!(/^PASS kernel-log(-b)?$/ && seen[$0]++)' "$job_dir/results/results" |
 	sed "s|^\([A-Z]*\) |\1 $lane/|" >"$logs/results"
 cat "$logs/results" >>"$results"
 cp "$job_dir/results/"* "$logs/" 2>/dev/null || true

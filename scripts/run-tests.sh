@@ -3,7 +3,7 @@
 #
 # Builds everything and runs the lanes; `make test` calls it.
 #
-#	scripts/run-tests.sh [LANE...]		default: host uml stock debug
+#	scripts/run-tests.sh [LANE...]		default: host uml stock debug pair
 #
 # The host lane comes first. Then everything is built, one thing after the other. Then the stock lane, which takes longest,
 # runs beside the others: no lane keeps two cores busy. What it prints is shown when they are done
@@ -18,7 +18,7 @@
 . "$(dirname "$0")/lib.sh"
 
 lanes=("$@")
-[ ${#lanes[@]} -gt 0 ] || lanes=(host uml stock debug)
+[ ${#lanes[@]} -gt 0 ] || lanes=(host uml stock debug pair)
 mkdir -p "$BUILD/results"
 "$TOP/scripts/setup-host.sh"
 

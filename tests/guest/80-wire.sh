@@ -44,42 +44,20 @@ mtus() {
 	END
 }
 
-# offload HOST on|off NAME...
-offload() {
-	local host=$1 how=$2 name words=()
-	shift 2
-	for name; do words+=("$name" "$how"); done
-	on "$host" ethtool -K "v$host" "${words[@]}"
-}
 # veth merges nothing that comes from an interface which segments TCP
 segmentation=(tso gso tx-udp-segmentation)
 
-# Packets per train that host b has received, times 100, meanwhile
-trains() { # CMD...
-	local trains packets
-	trains=$(counter b wire_rx_trains) packets=$(counter b wire_rx_packets)
-	"$@" >&2 || return 1
-	trains=$(($(counter b wire_rx_trains) - trains)) packets=$(($(counter b wire_rx_packets) - packets))
-	echo "$packets packets in $trains trains" >&2
-	echo $((packets * 100 / trains))
-}
-transfer() { # PORT
-	local a b
-	a=$(known_gid a v4) b=$(known_gid b v4)
-	WIRE_PORT=$1 between_body b "ib_write_bw -d wb -x $b -p $1 -F -s 262144 -n $n" \
-		"ib_write_bw -d wa -x $a -p $1 -F -s 262144 -n $n $ADDRESS_b"
-}
 trains_whole() {
 	local ratio
-	ratio=$(trains transfer 18700) && [ "$ratio" -gt 200 ]
+	ratio=$(trains transfer 18700 $n) && [ "$ratio" -gt 200 ]
 }
 trains_apart() {
 	local ratio
-	offload a off "${segmentation[@]}" && ratio=$(trains transfer 18701) && [ "$ratio" = 100 ]
+	offload a off "${segmentation[@]}" && ratio=$(trains transfer 18701 $n) && [ "$ratio" = 100 ]
 }
 trains_merged() {
 	local ratio
-	offload a off "${segmentation[@]}" && offload b on gro && ratio=$(trains transfer 18702) && [ "$ratio" -gt 110 ]
+	offload a off "${segmentation[@]}" && offload b on gro && ratio=$(trains transfer 18702 $n) && [ "$ratio" -gt 110 ]
 }
 offloads() {
 	check trains-whole 60 trains_whole

@@ -3,7 +3,8 @@
 #
 # Process 1 of a lane's guest, started by /sbin/herald-init (tests/lanes/stage1-init) once the job folder is mounted.
 # Makes the tree usable, installs the provider, runs the jobs that scripts/run-lane.sh asked for (file `env` in the job
-# folder) and powers off. Lines that start with @@ are for run-lane.sh.
+# folder) and powers off. Lines that start with @@ are for run-lane.sh. In the pair lane that is host a; host b does what a
+# tells it (tests/guest/pair.sh), and `init.sh NAME` there does what a job of a ends with, clean_up or unload_modules.
 
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 TERM=dumb
 JOBDIR=/herald/job
@@ -12,6 +13,9 @@ JOB=init
 . "$JOBDIR/env" # LANE FACTOR DEV_TYPE JOBS
 # shellcheck source=tests/guest/lib.sh
 . "$JOBDIR/guest/lib.sh"
+HOST=$(sed -n 's/.*herald\.host=\([ab]\).*/\1/p' /proc/cmdline)
+# shellcheck source=tests/guest/pair.sh
+[ -z "$HOST" ] || . "$JOBDIR/guest/pair.sh"
 
 mount_once() { # TYPE FOLDER [OPTIONS]
 	mountpoint -q "$2" && return
@@ -59,7 +63,7 @@ run_job() { # FILE-NAME
 	seconds=${JOB_SECONDS:-$(timeout_of "$file")}
 	seconds=${seconds:-120}
 	echo "@@job $1 $((seconds * FACTOR))"
-	echo "herald-job: begin $name" >/dev/kmsg
+	mark "begin $name"
 	before=$(wc -l <"$RESULTS/results")
 	JOB=$name run_timed "$seconds" - bash "$file" > >(tee "$RESULTS/$name.log") 2>&1 || rc=$?
 	after=$(wc -l <"$RESULTS/results")
@@ -72,9 +76,15 @@ run_job() { # FILE-NAME
 		fail job "gave no result"
 	fi
 	clean_up
+	[ "$HOST" != a ] || finish_b clean_up
 	JOB=init
-	echo "herald-job: end $name" >/dev/kmsg
+	mark "end $name"
 	echo "@@jobend $1 $rc"
+}
+
+mark() { # TEXT: in the kernel's log, for check-kernel-log.py
+	echo "herald-job: $1" >/dev/kmsg
+	[ "$HOST" != a ] || timeout $((30 * FACTOR)) "${ON_B[@]}" sh -c "echo 'herald-job: $1' >/dev/kmsg"
 }
 
 # Leftovers of one job must not decide how the next one ends.
@@ -82,7 +92,7 @@ clean_up() {
 	local pid device
 	for pid in /proc/[0-9]*; do
 		pid=${pid#/proc/}
-		case $pid in 1 | "$DMESG_PID") continue ;; esac
+		case $pid in 1 | "$$" | "$DMESG_PID" | "$OBEY_PID") continue ;; esac
 		readlink "/proc/$pid/exe" >/dev/null 2>&1 || continue # a kernel thread
 		[ "$(cat "/proc/$pid/comm" 2>/dev/null)" = tee ] || kill -KILL "$pid" 2>/dev/null
 	done
@@ -92,12 +102,13 @@ clean_up() {
 		$(ip -o link show type dummy | sed 's/^[0-9]*: \([^:@]*\).*/\1/'); do
 		ip link del "$device" 2>/dev/null
 	done
+	[ -z "$HOST" ] || reset_cable "$HOST"
 }
 
 # The project's modules must go when nothing uses them.
 unload_modules() {
 	local module why
-	JOB=end
+	JOB=end${HOST:+-$HOST}
 	for module in $(lsmod | awk '$1 ~ /^herald/ { print $1 }' | sort -r); do
 		[ -d "/sys/module/$module" ] || continue
 		if why=$(timeout $((60 * FACTOR)) rmmod "$module" 2>&1); then pass "unload_$module"; else fail "unload_$module" "$why"; fi
@@ -117,23 +128,58 @@ scan_leaks() {
 
 # QEMU is told to end at a restart: the debug kernel runs without ACPI and cannot power off.
 power_off() {
+	sync
+	echo "@@end"
+	restart
+}
+restart() {
 	local restart=0x1234567 power_off=0x4321fedc how
 	how=$restart
 	[ "$LANE" != uml ] || how=$power_off
-	sync
-	echo "@@end"
 	perl -e "syscall(169, 0xfee1dead, 672274793, $how, 0)" # reboot(2)
 	while :; do sleep 60; done
 }
 
-make_usable
-mkdir -p "$RESULTS"
-touch "$RESULTS/results"
-dmesg --follow --nopager >"$RESULTS/dmesg.txt" &
-DMESG_PID=$!
-install_user
+# finish_b clean_up|unload_modules: the same at host b. If b does not answer, the jobs that are left get another pair.
+finish_b() {
+	timeout $((30 * FACTOR)) "${ON_B[@]}" bash "$JOBDIR/guest/init.sh" "$1" && return
+	fail host_b "no answer, or status $?"
+	echo "pair: host b does not answer"
+	restart
+}
+
+start() { # DMESG-FILE
+	make_usable
+	mkdir -p "$RESULTS"
+	touch "$RESULTS/results"
+	dmesg --follow --nopager >"$RESULTS/$1" &
+	DMESG_PID=$!
+	install_user
+	[ -z "$HOST" ] || name_interfaces "$HOST"
+}
+
+# Host b of a pair: until a says that it is over
+obey() {
+	start dmesg-b.txt
+	export DMESG_PID
+	python3 "$JOBDIR/guest/pair_obey.py"
+	power_off
+}
+
+OBEY_PID=${OBEY_PID:-none}
+if [ $$ != 1 ]; then
+	"$@"
+	exit 0
+fi
+[ "$HOST" != b ] || obey
+start dmesg.txt
+[ -z "$HOST" ] || wait_until "${ON_B[@]}" true 2>/dev/null
 echo "@@booted $(uname -r) after $(cut -d ' ' -f 1 /proc/uptime) s"
 for job in $JOBS; do run_job "$job"; done
 unload_modules
+if [ "$HOST" = a ]; then
+	finish_b unload_modules
+	"${ON_B[@]}" @@end
+fi
 scan_leaks
 power_off

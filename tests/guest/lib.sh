@@ -8,13 +8,13 @@
 #	#
 #	# What it tests.
 #	# timeout: 60			seconds in the uml lane; slower lanes multiply it; JOB_SECONDS replaces it
-#	# lanes: uml debug stock	optional; without it the job runs in every lane
+#	# lanes: uml debug stock	optional; without it the job runs in these; pair is another
 #	. "$(dirname "$0")/lib.sh"
 #
 # and says what it found with pass, fail, skip, check, gtest_run and kunit_collect. A job that ends with another status
 # than 0, that times out or that says nothing has failed. Test names get the job's name in front: NN-name/NAME.
 #
-# Set by the lane: LANE (uml, debug, stock), FACTOR (how much slower than uml; time-outs are multiplied by it),
+# Set by the lane: LANE (uml, debug, stock, pair), FACTOR (how much slower than uml; time-outs are multiplied by it),
 # DEV_TYPE (herald; rxe or siw to try a script on another device), JOB, RESULTS (folder for logs), JOBDIR (the shared
 # folder: modules/, user/ (= build/user), guest/, tests/).
 

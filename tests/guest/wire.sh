@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # For the jobs about the wire, after lib.sh: two hosts with a cable between them. Host a is the namespace of the job, with
-# the device wa on the interface va; host b is the namespace B, with wb on vb.
+# the device wa on the interface va; host b is the namespace B, with wb on vb. In the pair lane, host b is another machine.
 
 readonly ADDRESS_a=198.51.100.1 ADDRESS_b=198.51.100.2 ADDRESS6_a=2001:db8::1 ADDRESS6_b=2001:db8::2
 WIRE_PORT=18800
@@ -173,9 +173,9 @@ mcast_body() {
 	return $rc
 }
 
-# data NAME FAMILY PATH-MTU: each byte, by a process that sees both devices (not so in the namespace mode "exclusive")
+# data NAME FAMILY PATH-MTU [KIND...]: each byte, by a process that sees both devices (not so in the namespace mode "exclusive")
 data() {
-	check "$1" 60 python3 "$JOBDIR/guest/wire_data.py" wa "$(known_gid a "$2")" wb "$(known_gid b "$2")" "$3" $((20 * FACTOR))
+	check "$1" 60 python3 "$JOBDIR/guest/wire_data.py" wa "$(known_gid a "$2")" wb "$(known_gid b "$2")" "$3" $((20 * FACTOR)) "${@:4}"
 }
 
 # perftest_all PREFIX SERVER-HOST FAMILY N: every operation, and the sizes that packets care about
@@ -196,3 +196,31 @@ perftest_all() {
 	perftest "${prefix}ud" "$host" "$f" ib_send_lat -n "$n" -s 1021 -c UD
 	perftest "${prefix}both_ways" "$host" "$f" ib_send_bw -n "$n" -s 4097 -b -q 4
 }
+
+# offload HOST on|off NAME...
+offload() {
+	local host=$1 how=$2 name words=()
+	shift 2
+	for name; do words+=("$name" "$how"); done
+	on "$host" ethtool -K "v$host" "${words[@]}"
+}
+
+# trains CMD...: packets per train that host b has received, times 100, meanwhile
+trains() {
+	local trains packets
+	trains=$(counter b wire_rx_trains) packets=$(counter b wire_rx_packets)
+	"$@" >&2 || return 1
+	trains=$(($(counter b wire_rx_trains) - trains)) packets=$(($(counter b wire_rx_packets) - packets))
+	echo "$packets packets in $trains trains" >&2
+	echo $((packets * 100 / trains))
+}
+# transfer PORT N: WRITEs of 256 KiB to host b
+transfer() {
+	local a b
+	a=$(known_gid a v4) b=$(known_gid b v4)
+	WIRE_PORT=$1 between_body b "ib_write_bw -d wb -x $b -p $1 -F -s 262144 -n $2" \
+		"ib_write_bw -d wa -x $a -p $1 -F -s 262144 -n $2 $ADDRESS_b"
+}
+
+# shellcheck source=tests/guest/pair.sh
+[ "$LANE" != pair ] || . "$JOBDIR/guest/pair.sh"

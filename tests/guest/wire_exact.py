@@ -140,8 +140,8 @@ def main():
     two = Side(sys.argv[3], int(sys.argv[4]))
     one.open(e.IBV_QPT_RC)
     two.open(e.IBV_QPT_RC)
-    one.connect(e.IBV_QPT_RC, two, MTU)
-    two.connect(e.IBV_QPT_RC, one, MTU)
+    one.connect(e.IBV_QPT_RC, two.end(), MTU)
+    two.connect(e.IBV_QPT_RC, one.end(), MTU)
     sys.exit(Run(one, two, int(sys.argv[5]), float(sys.argv[6])).run())
 
 

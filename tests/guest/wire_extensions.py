@@ -76,8 +76,8 @@ def main():
     one.open(e.IBV_QPT_RC)
     two.open(e.IBV_QPT_RC)
     wire_data.ACCESS = ACCESS
-    one.connect(e.IBV_QPT_RC, two, mtu)
-    two.connect(e.IBV_QPT_RC, one, mtu)
+    one.connect(e.IBV_QPT_RC, two.end(), mtu)
+    two.connect(e.IBV_QPT_RC, one.end(), mtu)
     for a, b in ((one, two), (two, one)):
         for length in (1, mtu, mtu + 1, 5 * mtu - 1):
             send_with_invalidate(a, b, length)

@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# herald on host a, the kernel's own RoCEv2 in software, rdma_rxe, on host b: each as server and as client. PAIR=short: some.
+# timeout: 700
+# lanes: pair
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/wire.sh"
+
+n=20 all=1
+[ "${PAIR:-}" != short ] || all=
+
+# rxe takes the port for itself when it is loaded.
+only_rxe() {
+	if on b test -d /sys/module/herald; then on b rmmod herald; fi
+	there b load_module ib_uverbs && there b load_module rdma_ucm && there b load_module rdma_rxe
+}
+add_devices() { device a && device b rxe && wait_gids; }
+
+# matrix SERVER-HOST
+matrix() {
+	local host=$1 f kind
+	for f in ${all:+v4 ll} v6; do
+		for kind in rc uc srq; do pingpong "$host-$f-$kind" "$host" "$f" $kind -c -s 9000 -m 1024 -n $n; done
+		pingpong "$host-$f-ud" "$host" "$f" ud -c -s 1024 -n $n
+		rdma_cm_programs "$host-" "$host" "$f" $n
+	done
+	check "$host-mckey-v4" 60 mcast_body "$host" 239.1.2.3
+}
+
+shorter() {
+	pingpong a-v4-rc a v4 rc -c -s 9000 -m 1024 -n $n
+	pingpong a-v6-uc a v6 uc -c -s 9000 -m 1024 -n $n
+	pingpong b-v6-srq b v6 srq -c -s 9000 -m 1024 -n $n
+	pingpong b-v4-ud b v4 ud -c -s 1024 -n $n
+	rdma_cm a-rping-v6 7174 a "rping -s -a $ADDRESS6_a -V -S 65000 -C 5" "rping -c -a $ADDRESS6_a -V -S 65000 -C 5"
+	rdma_cm b-rping-v4 7174 b "rping -s -a $ADDRESS_b -V -C $n" "rping -c -a $ADDRESS_b -V -C $n"
+	data data-1024 v4 1024 RC
+}
+
+check load_modules 30 load_modules || exit 1
+check only_rxe 60 only_rxe || exit 1
+check cable 20 cable || exit 1
+check devices 60 add_devices || exit 1
+know_gids
+if [ -z "$all" ]; then
+	shorter
+else
+	matrix a
+	matrix b
+	data data-256 v4 256
+	data data-1024 v6 1024
+	check mtu-9000 20 set_mtu 9000
+	data data-4096 v4 4096
+	perftest_all rxe-serves- b v4 $n
+	perftest_all herald-serves- a v6 $n
+fi
+check link_del 30 on b rdma link del wb
+check unload_rxe 60 on b rmmod rdma_rxe
+exit 0
