@@ -144,6 +144,18 @@ bool herald_wire_settle(struct herald_qp *qp, struct herald_deferred *d)
 
 /* ---------------------------------------------------------------- timer -- */
 
+/*
+ * The timeout, twice and four times that when it was overdue before: the answers
+ * may be late because of all that is sent again.  More than four times is not
+ * allowed (IBTA vol. 1, 9.7.6.1.3).
+ */
+static u64 patience_ns(const struct herald_qp *qp)
+{
+	int retries = qp->attr.retry_cnt - qp->sq.retry_left;
+
+	return herald_requester_patience_ns(qp) << clamp(retries, 0, 2);
+}
+
 static void start_timer(struct herald_qp *qp)
 {
 	struct herald_wire_qp *w = qp->wire;
@@ -151,7 +163,7 @@ static void start_timer(struct herald_qp *qp)
 	/* code 0 is no timeout: whoever chose it waits for ever (IBTA vol. 1, 9.7.6.1.3) */
 	if (!READ_ONCE(qp->attr.timeout))
 		return;
-	w->req.deadline = ktime_add_ns(ktime_get(), herald_requester_patience_ns(qp));
+	w->req.deadline = ktime_add_ns(ktime_get(), patience_ns(qp));
 	w->req.timing = true;
 	/* one that fires too early looks again; the timeout may have become shorter */
 	if (!hrtimer_is_queued(&w->timer) ||

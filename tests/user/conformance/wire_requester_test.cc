@@ -289,6 +289,34 @@ TEST_F(WireRequester, RnrNakWaits)
 	}
 }
 
+/* 9.7.6.1.3, 9.9.2: sent again retry_cnt times; each time it waits longer, up to four times the timeout. */
+TEST_F(WireRequester, TimeoutsGrow)
+{
+	const auto timeout = std::chrono::microseconds(16777);
+	WireOptions o;
+	o.path.timeout = 12;
+	o.path.retry_cnt = 4;
+	WireConn c = connect(o);
+
+	for (int round = 0; round < 2; round++) {
+		const uint32_t psn = 5000 + static_cast<uint32_t>(round);
+		const auto begin = Clock::now();
+		post_send(c, 1);
+		expect_next(c, HERALD_BTH_RC_SEND_ONLY, psn);
+		for (int timeouts : {1, 3, 7, 11}) {
+			expect_next(c, HERALD_BTH_RC_SEND_ONLY, psn);
+			EXPECT_GE(Clock::now() - begin, timeout * timeouts) << "round " << round;
+		}
+		if (!round) {
+			c.ack(psn);
+			expect_ok(c.end.scq, 1);
+		}
+	}
+	expect_wc(c.end.scq, IBV_WC_RETRY_EXC_ERR, 1);
+	expect_error_state(c);
+	EXPECT_TRUE(c.drain().empty());
+}
+
 /* 9.7.5.2.8, 9.9.2: rnr_retry times, and no more; 7 is for ever. */
 TEST_F(WireRequester, RnrRetriesAreCounted)
 {
