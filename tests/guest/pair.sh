@@ -46,7 +46,7 @@ reset_cable() { # HOST
 	tc qdisc del dev "v$1" root 2>/dev/null
 }
 
-# --- for wire.sh, whose addresses these are ------------------------------------------------------------------------------------------------
+# --- for wire.sh, whose addresses these are ---------------------------------------------------------------------
 
 on() {
 	local host=$1
