@@ -175,7 +175,9 @@ int herald_wire_xmit(struct herald_dev *dev, const struct herald_av *av,
  * @count: ... and how many there are, the bad ones too
  * @bad: segments, counted from the train's first, that are damaged: as if lost
  * @answered: of the READs and atomics of this QP's peer, how many had been when it arrived
- * @damage: one that is to be sent is to be damaged on its way; the rest is not set then
+ * @damage: one that is to be sent is to be damaged on its way; the rest is not set then, but for
+ * @repeated: ... its first packet was sent before, and
+ * @qpn: ... whose it is, both for tracing
  *
  * In one that was received, skb->data is the BTH of segment 0; the skb is linear, and
  * its data may be shared: read only.  The network and transport headers are those of
@@ -187,6 +189,8 @@ struct herald_wire_cb {
 	u8 count;
 	u32 answered;
 	bool damage;
+	bool repeated;
+	u32 qpn;
 	DECLARE_BITMAP(bad, 256);
 };
 

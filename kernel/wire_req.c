@@ -308,6 +308,7 @@ static void leave_with(struct herald_qp *qp, const struct herald_wire_op *slot,
 	struct herald_wire_qp *w = qp->wire;
 
 	train->fate = slot->fate;
+	train->repeated = herald_psn_diff(w->req.next, w->req.end) < 0;
 	train->ahead = herald_psn_diff(w->req.end, w->req.next) + n;
 	herald_train_send(train);
 	w->req.next = herald_psn_add(w->req.next, n);

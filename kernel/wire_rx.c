@@ -24,6 +24,7 @@
 #include "pkt.h"
 #include "qp.h"
 #include "wire.h"
+#include "wire_trace.h"
 
 #define QPN_GSI		1
 #define QPN_MULTICAST	0xffffff
@@ -72,6 +73,18 @@ static void count(struct arrival *in, enum herald_counter counter, u32 n)
 		in->dev = herald_dev_find_by_gid(in->net, &in->dgid, NULL);
 	if (in->dev)
 		herald_count_add(in->dev, counter, n);
+}
+
+/* What becomes of a run; of @dev, NULL if nobody has its destination. */
+static void trace_run(struct herald_dev *dev, struct sk_buff *skb, u8 verdict)
+{
+	struct herald_wire_cb *cb = herald_wire_cb(skb);
+	u32 at = cb->first * cb->seg_len;
+
+	if (trace_herald_wire_receive_enabled())
+		trace_herald_wire_receive(dev, skb->data + at, cb->count,
+					  min_t(u32, skb->len - at, cb->count * cb->seg_len),
+					  verdict);
 }
 
 /* ----------------------------------------------------------- delivery -- */
@@ -152,13 +165,16 @@ static void deliver_to_qp(struct arrival *in, struct sk_buff *skb, u32 qpn, bool
 	struct herald_qp *qp = find_qp(in, qpn);
 
 	if (!qp) {
+		trace_run(in->dev, skb, HERALD_WIRE_NO_QP);
 		count(in, HERALD_CTR_wire_rx_no_qp, herald_wire_cb(skb)->count);
 		kfree_skb(skb);
 		return;
 	}
 	if (herald_dev_port_up(qp->dev)) {
+		trace_run(qp->dev, skb, HERALD_WIRE_DELIVERED);
 		herald_wire_arrived(qp, skb, response);
 	} else {
+		trace_run(qp->dev, skb, HERALD_WIRE_DOWN);
 		herald_count_add(qp->dev, HERALD_CTR_wire_rx_down, herald_wire_cb(skb)->count);
 		kfree_skb(skb);
 	}
@@ -174,12 +190,15 @@ static void deliver(struct arrival *in, struct sk_buff *skb)
 	u32 qpn = qpn_of(bth);
 
 	if (kind & HERALD_PKT_CNP) {
+		trace_run(in->dev, skb, HERALD_WIRE_CNP);
 		count(in, HERALD_CTR_wire_rx_cnp, cb->count);
 		consume_skb(skb);
 	} else if (in->multicast && qpn == QPN_MULTICAST) {
+		trace_run(in->dev, skb, HERALD_WIRE_TO_GROUP);
 		deliver_to_group(in, skb);
 		consume_skb(skb);
 	} else if (in->multicast || qpn == QPN_MULTICAST) {
+		trace_run(in->dev, skb, HERALD_WIRE_NO_QP);
 		count(in, HERALD_CTR_wire_rx_no_qp, cb->count);
 		kfree_skb(skb);
 	} else {
@@ -270,19 +289,25 @@ static void check_segments(struct arrival *in, struct sk_buff *skb, u32 index, u
 {
 	struct herald_wire_cb *cb = herald_wire_cb(skb);
 	u32 i, len, damaged = 0, malformed = 0;
+	enum herald_wire_verdict why;
 	const u8 *bth;
 
 	memset(cb, 0, sizeof(*cb));
 	cb->seg_len = in->seg_len;
 	for (i = 0; i < nsegs; i++) {
 		bth = herald_wire_segment(skb, i, &len);
-		if (len < SHORTEST || len & 3)
+		if (len < SHORTEST || len & 3) {
 			malformed++;
-		else if (!icrc_good(in, skb, index + i, bth, len - HERALD_ICRC_LEN))
+			why = HERALD_WIRE_MALFORMED;
+		} else if (!icrc_good(in, skb, index + i, bth, len - HERALD_ICRC_LEN)) {
 			damaged++;
-		else
+			why = HERALD_WIRE_BAD_ICRC;
+		} else {
 			continue;
+		}
 		__set_bit(i, cb->bad);
+		if (len >= HERALD_BTH_LEN)
+			trace_herald_wire_receive(in->dev, bth, 1, len, why);
 	}
 	if (damaged)
 		count(in, HERALD_CTR_icrc_dropped, damaged);

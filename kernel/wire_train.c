@@ -35,6 +35,7 @@ u32 herald_train_begin(struct herald_train *t, struct herald_qp *qp, struct hera
 	t->migreq = READ_ONCE(qp->attr.path_mig_state) == IB_MIG_MIGRATED;
 	t->count = 0;
 	t->fate = HERALD_FATE_UNKNOWN;
+	t->repeated = false;
 	return n;
 }
 
@@ -50,6 +51,7 @@ bool herald_train_begin_to(struct herald_train *t, struct herald_qp *qp,
 	t->av = *av;
 	t->count = 0;
 	t->fate = HERALD_FATE_UNKNOWN;
+	t->repeated = false;
 	return true;
 }
 
@@ -117,6 +119,8 @@ static void transmit(struct herald_train *t, struct sk_buff *skb)
 	struct herald_route once, *route = t->route ?: &once;
 	u16 sport = rdma_get_udp_sport(t->av.flow_label, qp->qpn, qp->dest_qpn);
 
+	herald_wire_cb(skb)->qpn = qp->qpn;
+	herald_wire_cb(skb)->repeated = t->repeated;
 	if (!t->route)
 		herald_route_init(&once);
 	herald_wire_xmit(qp->dev, &t->av, route, sport, skb, t->seg_len, t->count);

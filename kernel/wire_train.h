@@ -15,6 +15,7 @@ struct herald_qp;
  * @av, @pkey: the path, as it was when it began
  * @seg_len: of the first packet; only the last one may be shorter
  * @fate: what becomes of it on the way, on purpose: enum herald_fate
+ * @repeated: its first packet was sent before
  * @ahead: by how many PSNs it is sent too early if it is to be overtaken
  */
 struct herald_train {
@@ -27,6 +28,7 @@ struct herald_train {
 	u32 seg_len;
 	u32 count;
 	u8 fate;
+	bool repeated;
 	u32 ahead;
 };
 

@@ -24,6 +24,7 @@
 #include "device.h"
 #include "pkt.h"
 #include "wire.h"
+#include "wire_trace.h"
 
 /* Room in front of the first BTH, for whatever interface it will be */
 #define HEADROOM	ALIGN(LL_MAX_HEADER + sizeof(struct ipv6hdr) + sizeof(struct udphdr), 64)
@@ -254,6 +255,21 @@ static enum herald_counter counter_of(int err)
 	}
 }
 
+static enum herald_wire_verdict verdict_of(struct sk_buff *skb, int err)
+{
+	switch (err) {
+	case 0:
+		return herald_wire_cb(skb)->damage ? HERALD_WIRE_DAMAGED :
+		       herald_wire_cb(skb)->repeated ? HERALD_WIRE_REPEATED : HERALD_WIRE_SENT;
+	case -ENETDOWN:
+		return HERALD_WIRE_DOWN;
+	case -EMSGSIZE:
+		return HERALD_WIRE_TOO_BIG;
+	default:
+		return HERALD_WIRE_NO_ROUTE;
+	}
+}
+
 int herald_wire_xmit(struct herald_dev *dev, const struct herald_av *av,
 		     struct herald_route *route, u16 sport, struct sk_buff *skb,
 		     u16 seg_len, u16 nsegs)
@@ -269,6 +285,9 @@ int herald_wire_xmit(struct herald_dev *dev, const struct herald_av *av,
 	rcu_read_lock();
 	wire = rcu_dereference(dev->wire);
 	err = set_route(dev, wire, av, route, sport, skb, seg_len);
+	if (trace_herald_wire_send_enabled())
+		trace_herald_wire_send(dev, herald_wire_cb(skb)->qpn, skb->data, nsegs, skb->len,
+				       verdict_of(skb, err));
 	if (err) {
 		kfree_skb(skb);
 		herald_count_add(dev, counter_of(err), nsegs);

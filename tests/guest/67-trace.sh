@@ -1,10 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# The tracepoints of events: what fires, with which fields, for causes that are natural and for those that are provoked.
-# timeout: 120
+# The tracepoints of events: what fires, with which fields, for causes that are natural and for those that are provoked. Those
+# of the wire: every packet that one host has sent, the other has received.
+# timeout: 180
 # lanes: stock
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/wire.sh"
 
 tracing=/sys/kernel/tracing
 debugfs=/sys/kernel/debug/herald/tr0
@@ -94,4 +96,67 @@ comp_events() {
 check comp_events 60 comp_events
 
 check link_del 20 link_del tr0
+
+# --- the wire ---------------------------------------------------------------------------------------------------------
+
+wire_devices() {
+	[ -d $tracing/events/herald/herald_wire_send ] && [ -d $tracing/events/herald/herald_wire_receive ] &&
+		cable 4200 && device a && device b && wait_gids
+}
+
+# packets EVENT PATTERN: how many, in all lines that match
+packets() {
+	grep -E "$1: .*$2" "$RESULTS/trace" | sed -n 's/.* packets=\([0-9]*\) .*/\1/p' | awk '{ n += $1 } END { print n + 0 }'
+}
+# as_many EVENT PATTERN N
+as_many() {
+	local n
+	n=$(packets "$1" "$2")
+	[ "$n" = "$3" ] || { echo "$n packets, not $3, in $1 with $2"; return 1; }
+}
+write_to_b() { # MESSAGES OPTIONS...
+	local n=$1
+	shift
+	WIRE_PORT=$((WIRE_PORT + 1))
+	between_body b "ib_write_bw -d wb -x $GID_b_v4 -p $WIRE_PORT -F -n $n $*" \
+		"ib_write_bw -d wa -x $GID_a_v4 -p $WIRE_PORT -F -n $n $* $ADDRESS_b"
+}
+
+# five WRITEs of three packets: each one's first one, and the other two, and what comes of them
+wire_traffic() {
+	local to_b
+	traced write_to_b 5 -s 2500 -m 1024 || return 1
+	to_b=$(sed -n 's/.*herald_wire_send: device=wa .* dest_qpn=\([0-9]*\) opcode=RC_RDMA_WRITE_FIRST .*/\1/p' "$RESULTS/trace" | sort -u)
+	fired 5 'herald_wire_send: device=wa qpn=[1-9][0-9]* dest_qpn=[1-9][0-9]* opcode=RC_RDMA_WRITE_FIRST psn=[0-9]+ packets=1 bytes=1056 verdict=sent' &&
+		fired 5 'herald_wire_send: device=wa qpn=[1-9][0-9]* dest_qpn=[1-9][0-9]* opcode=RC_RDMA_WRITE_MIDDLE psn=[0-9]+ packets=2 bytes=1508 verdict=sent' &&
+		as_many herald_wire_receive "device=wb dest_qpn=$to_b opcode=RC_RDMA_WRITE_.* verdict=delivered" 15 &&
+		as_many herald_wire_receive "device=wa .*opcode=RC_ACKNOWLEDGE .*verdict=delivered" \
+			"$(packets herald_wire_send "device=wb qpn=$to_b .*opcode=RC_ACKNOWLEDGE .*verdict=sent")" &&
+		fired 0 'verdict=(repeated|bad-icrc|no-qp)'
+}
+
+# one attempt's packets are damaged, and sent again
+wire_damage() {
+	echo "fault message corrupt nth 1" >/sys/kernel/debug/herald/wa/control
+	traced write_to_b 5 -s 600 -m 1024 -t 1 || return 1
+	fired 1 'herald_wire_send: device=wa .* opcode=RC_RDMA_WRITE_ONLY .* packets=1 bytes=632 verdict=damaged' &&
+		fired 1 'herald_wire_receive: device=wb .* opcode=RC_RDMA_WRITE_ONLY .* packets=1 bytes=632 verdict=bad-icrc' &&
+		fired 1 'herald_wire_send: device=wa .* opcode=RC_RDMA_WRITE_ONLY .* packets=1 bytes=632 verdict=repeated' &&
+		fired 5 'herald_wire_receive: device=wb .* opcode=RC_RDMA_WRITE_ONLY .* verdict=delivered'
+}
+
+# nothing is traced when nobody looks
+wire_silent() {
+	echo >$tracing/trace
+	write_to_b 5 -s 600 || return 1
+	cat $tracing/trace >"$RESULTS/trace"
+	fired 0 herald_wire
+}
+
+if check wire_devices 60 wire_devices; then
+	know_gids
+	check wire_traffic 60 wire_traffic
+	check wire_damage 60 wire_damage
+	check wire_silent 60 wire_silent
+fi
 exit 0
