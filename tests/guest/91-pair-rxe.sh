@@ -10,11 +10,6 @@
 n=20 all=1
 [ "${PAIR:-}" != short ] || all=
 
-# rxe takes the port for itself when it is loaded.
-only_rxe() {
-	if on b test -d /sys/module/herald; then on b rmmod herald; fi
-	there b load_module ib_uverbs && there b load_module rdma_ucm && there b load_module rdma_rxe
-}
 add_devices() { device a && device b rxe && wait_gids; }
 
 # matrix SERVER-HOST

@@ -61,11 +61,20 @@ there() {
 	on "$1" bash -c '. "$JOBDIR/guest/lib.sh"; . "$JOBDIR/guest/wire.sh"; '"$(declare -f "$2")"'; "$@"' there "${@:2}"
 }
 
+# cable [MTU]: which loses nothing, as RDMA's networks are made. fq_codel drops what has waited for 5 ms, which is soon here.
 # shellcheck disable=SC2154
-cable() { # [MTU]
+cable() {
+	local host
 	prepare_netdev va "$ADDRESS_a/24" "${1:-}" && there b prepare_netdev vb "$ADDRESS_b/24" "${1:-}" || return 1
+	for host in a b; do on $host tc qdisc replace dev v$host root pfifo limit 20000 || return 1; done
 	ip addr add "$ADDRESS6_a/64" dev va nodad
 	on b ip addr add "$ADDRESS6_b/64" dev vb nodad
+}
+
+# only_rxe: loads it at host b, where it takes the port for itself
+only_rxe() {
+	if on b test -d /sys/module/herald; then on b rmmod herald; fi
+	there b load_module ib_uverbs && there b load_module rdma_ucm && there b load_module rdma_rxe
 }
 
 data() { # NAME FAMILY PATH-MTU [KIND...]
