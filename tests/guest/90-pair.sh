@@ -30,8 +30,11 @@ families() {
 # Path MTUs of a longer cable; with packets that the stack has merged, and that it has taken apart early
 longer() {
 	check mtu-9000 20 set_mtu 9000 || return
-	data data-4096 v4 4096 ${all:-RC}
-	[ -n "$all" ] || return
+	if [ -z "$all" ]; then
+		data data-4096 v4 4096 RC
+		return
+	fi
+	data data-4096 v4 4096
 	data data-512 v6 512
 	offload b off gro && data data-gro-off v4 4096
 	offload a off gso && data data-gso-off v4 4096
@@ -52,16 +55,19 @@ operations() {
 
 # Who gets no answer any more says so; with the cable back, it works as before.
 pulled() {
-	local client
+	local client server rc=1
 	WIRE_PORT=18990
 	on b ib_write_bw -d wb -x "$GID_b_v4" -p $WIRE_PORT -F -D 1000 &
-	SERVER_HOST=b wait_wire_listen $WIRE_PORT $! || return 1
+	server=$!
+	SERVER_HOST=b wait_wire_listen $WIRE_PORT $server || return 1
 	ib_write_bw -d wa -x "$GID_a_v4" -p $WIRE_PORT -F -D 1000 "$ADDRESS_b" &
 	client=$!
 	wait_until sent_more $(($(counter a wire_tx_packets) + 1000))
 	on b ip link set vb down
-	if wait "$client"; then return 1; fi
+	wait "$client" || rc=0
 	on b ip link set vb up
+	kill "$server"
+	return $rc
 }
 sent_more() { [ "$(counter a wire_tx_packets)" -ge "$1" ]; }
 pulled_and_back() {
