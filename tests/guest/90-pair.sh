@@ -71,7 +71,7 @@ pulled() {
 }
 sent_more() { [ "$(counter a wire_tx_packets)" -ge "$1" ]; }
 pulled_and_back() {
-	local log=$RESULTS/$JOB.pulled.log
+	local log=$RESULTS/$JOB.pulled-programs.log
 	pulled >"$log" 2>&1 || return 1
 	cat "$log"
 	grep -E "status (is )?12|transport retry counter exceeded" "$log"
