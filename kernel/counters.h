@@ -62,6 +62,7 @@
 	X(wire_rx_trains)          /* skbs */ \
 	X(wire_rx_packets)         /* ... and the packets in them, good or bad */ \
 	X(wire_rx_copied)          /* trains that were in pieces in memory */ \
+	X(wire_rx_whole)           /* trains that were never out of this host's memory */ \
 	X(wire_rx_down)            /* packets that came while the port was down */ \
 	X(wire_rx_malformed)       /* ... with wrong lengths, or with IP options */ \
 	X(wire_rx_fragmented)      /* ... that somebody had fragmented */ \

@@ -10,6 +10,7 @@
 #include "control.h"
 #include "qp.h"
 #include "version.h"
+#include "wire_mark.h"
 
 struct workqueue_struct *herald_wq;
 
@@ -52,6 +53,7 @@ static int __init herald_init(void)
 {
 	int err;
 
+	herald_mark_init();
 	herald_wq = alloc_workqueue("herald", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!herald_wq)
 		return -ENOMEM;

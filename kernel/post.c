@@ -78,7 +78,7 @@ int herald_ring_send_doorbell(struct herald_qp *qp)
 {
 	if (!(herald_qp_may(qp) & HERALD_MAY_POST_SEND))
 		return -EINVAL;
-	herald_requester_kick(qp, HERALD_RUN_USER);
+	herald_requester_doorbell(qp);
 	return 0;
 }
 

@@ -379,15 +379,37 @@ static bool advance_wire(struct herald_qp *qp, unsigned int may, struct budget *
 }
 
 /*
+ * On the wire, WRs that wait together travel together: take them all, as far as the window has
+ * room, before any of them is sent.
+ */
+static void gather(struct herald_qp *qp, struct budget *budget, struct herald_deferred *d)
+{
+	const unsigned int needed = HERALD_MAY_SEND | HERALD_MAY_CONTINUE;
+
+	while ((herald_qp_may(qp) & (needed | HERALD_FLUSH_SEND)) == needed && budget->ops &&
+	       !READ_ONCE(qp->sq.waiting)) {
+		if (!qp->sq.busy && (!herald_wire_may_take(qp) || !take_next(qp, d)))
+			return;
+		budget->ops--;
+		if (qp->sq.busy && step(qp, budget, d) == HERALD_BUSY)
+			return;
+	}
+}
+
+/*
  * One look at what there is to do: false if there is nothing now.  The
  * activities are read anew each time: the state may change between two pieces.
  */
 static bool advance(struct herald_qp *qp, struct budget *budget, struct herald_deferred *d)
 {
-	unsigned int may = herald_qp_may(qp);
+	unsigned int may;
 
-	if (on_wire(qp) && advance_wire(qp, may, budget, d))
-		return true;
+	if (on_wire(qp)) {
+		gather(qp, budget, d);
+		if (advance_wire(qp, herald_qp_may(qp), budget, d))
+			return true;
+	}
+	may = herald_qp_may(qp);
 	if (may & HERALD_FLUSH_SEND) {
 		if (!qp->sq.busy && !take_next(qp, d))
 			return false;
@@ -453,6 +475,17 @@ static void run(struct herald_qp *qp, enum herald_run_context ctx)
 static void work_fn(struct work_struct *work)
 {
 	run(container_of(work, struct herald_qp, sq.work), HERALD_RUN_WORK);
+}
+
+void herald_requester_doorbell(struct herald_qp *qp)
+{
+	if (!on_wire(qp)) {
+		herald_requester_kick(qp, HERALD_RUN_USER);
+		return;
+	}
+	if (herald_wire_may_ring(qp))
+		herald_requester_kick(qp, HERALD_RUN_USER);
+	herald_pace_rung(&qp->wire->pace);
 }
 
 void herald_requester_kick(struct herald_qp *qp, enum herald_run_context ctx)

@@ -35,6 +35,12 @@ enum herald_run_context {
  */
 void herald_requester_kick(struct herald_qp *qp, enum herald_run_context ctx);
 
+/*
+ * A process has rung the send queue's doorbell: as herald_requester_kick(), at once or with
+ * the next ones.  Context: process, may sleep; the caller has a reference.
+ */
+void herald_requester_doorbell(struct herald_qp *qp);
+
 /* The same, always by the work item.  Context: any, hard interrupts too; locks may be held. */
 void herald_requester_kick_work(struct herald_qp *qp);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* A connected QP on the wire: its life, and what arrives for it. */
+#include <linux/cpumask.h>
 #include <linux/slab.h>
 
 #include "psn.h"
@@ -13,6 +14,9 @@
  */
 #define MAX_WAITING	(8u << 20)
 
+/* A work item is woken for what takes longer than that. */
+#define LONG_TRAIN	(16u << 10)
+
 /* ----------------------------------------------------------------- life -- */
 
 static enum hrtimer_restart answer_overdue(struct hrtimer *timer)
@@ -21,6 +25,32 @@ static enum hrtimer_restart answer_overdue(struct hrtimer *timer)
 
 	herald_requester_kick_work(w->qp);
 	return HRTIMER_NORESTART;
+}
+
+static enum hrtimer_restart waited_long(struct hrtimer *timer)
+{
+	struct herald_wire_qp *w = container_of(timer, struct herald_wire_qp, pace_timer);
+
+	if (herald_pace_overdue(&w->pace))
+		herald_requester_kick_work(w->qp);
+	return HRTIMER_NORESTART;
+}
+
+bool herald_wire_may_ring(struct herald_qp *qp)
+{
+	struct herald_wire_qp *w = qp->wire;
+
+	switch (herald_pace_ring(&w->pace)) {
+	case HERALD_PACE_RUN:
+		return true;
+	case HERALD_PACE_WAIT_FIRST:
+		hrtimer_start(&w->pace_timer, ns_to_ktime(herald_pace_delay_ns(&w->pace)),
+			      HRTIMER_MODE_REL);
+		break;
+	case HERALD_PACE_WAIT:
+		break;
+	}
+	return false;
 }
 
 int herald_wire_qp_init(struct herald_qp *qp)
@@ -36,6 +66,7 @@ int herald_wire_qp_init(struct herald_qp *qp)
 	skb_queue_head_init(&w->requests);
 	skb_queue_head_init(&w->responses);
 	hrtimer_setup(&w->timer, answer_overdue, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	hrtimer_setup(&w->pace_timer, waited_long, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
 	herald_route_init(&w->req.route);
 	herald_route_init(&w->resp.route);
 	qp->wire = w;
@@ -68,10 +99,16 @@ int herald_wire_qp_connect(struct herald_qp *qp, const struct herald_av *av)
 	return 0;
 }
 
+static void cancel_timers(struct herald_wire_qp *w)
+{
+	hrtimer_cancel(&w->timer);
+	hrtimer_cancel(&w->pace_timer);
+}
+
 void herald_wire_qp_stop(struct herald_qp *qp)
 {
 	if (qp->wire)
-		hrtimer_cancel(&qp->wire->timer);
+		cancel_timers(qp->wire);
 }
 
 void herald_wire_req_reset(struct herald_qp *qp)
@@ -206,10 +243,19 @@ static bool takes_responses(const struct herald_qp *qp)
 }
 
 /*
+ * A long train is copied elsewhere than where it arrives, which over veth or lo is the CPU
+ * that the sender is busy on; and no interrupt is held up by it.
+ */
+static bool is_long(u32 len)
+{
+	return len >= LONG_TRAIN && num_online_cpus() > 1;
+}
+
+/*
  * A turn that was not enough goes on in the work item, and what arrives until that runs
  * waits for it: who sends much, or asks for much, does not keep the CPU that it arrives at.
  */
-static void arrived_request(struct herald_qp *qp)
+static void take_request_in(struct herald_qp *qp, u32 len)
 {
 	HERALD_DEFERRED(d);
 
@@ -219,13 +265,26 @@ static void arrived_request(struct herald_qp *qp)
 		herald_count(qp->dev, HERALD_CTR_wire_deferred);
 		return;
 	}
+	if (is_long(len)) {
+		herald_qp_queue_responder(qp);
+		return;
+	}
 	herald_responder_kick(qp, &d);
 	herald_deferred_run(&d);
+}
+
+static void take_response_in(struct herald_qp *qp, u32 len)
+{
+	if (is_long(len))
+		herald_requester_kick_work(qp);
+	else
+		herald_requester_kick(qp, HERALD_RUN_KERNEL);
 }
 
 void herald_wire_arrived(struct herald_qp *qp, struct sk_buff *skb, bool response)
 {
 	struct herald_wire_qp *w = qp->wire;
+	u32 len = skb->len;
 
 	if (response && !(w && takes_responses(qp))) {
 		herald_count(qp->dev, HERALD_CTR_wire_ghosts);
@@ -240,7 +299,7 @@ void herald_wire_arrived(struct herald_qp *qp, struct sk_buff *skb, bool respons
 		return;
 	}
 	if (response)
-		herald_requester_kick(qp, HERALD_RUN_KERNEL);
+		take_response_in(qp, len);
 	else
-		arrived_request(qp);
+		take_request_in(qp, len);
 }

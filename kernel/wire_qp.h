@@ -17,6 +17,7 @@
 #include "responder.h"
 #include "wire.h"
 #include "wire_check.h"
+#include "wire_pace.h"
 #include "wqe.h"
 
 #define HERALD_WIRE_OPS		64	/* WRs in flight; a power of two */
@@ -64,6 +65,7 @@ struct herald_wire_reading {
  * @requests, @responses: what has arrived and waits for its engine; own locks
  * @waiting: bytes of the skbs in both
  * @timer: the local ACK timeout; asks the requester to look
+ * @pace, @pace_timer: of its doorbells; nobody's
  *
  * @req: belongs to the owner of qp->sq.engine
  * @req.ops: HERALD_WIRE_OPS slots; @head: the oldest, @send: the one that is
@@ -89,6 +91,8 @@ struct herald_wire_qp {
 	struct sk_buff_head responses;
 	atomic_t waiting;
 	struct hrtimer timer;
+	struct herald_pace pace;
+	struct hrtimer pace_timer;
 
 	struct {
 		struct herald_wire_op *ops;
@@ -166,6 +170,9 @@ static inline bool herald_wire_busy(const struct herald_qp *qp)
 }
 
 /* ------------------------------------------------------------ requester -- */
+
+/* A doorbell is rung.  true: work off what there is; else that is done soon. */
+bool herald_wire_may_ring(struct herald_qp *qp);
 
 /* Is there room in the window, and nothing in it that the current op has to wait for? */
 bool herald_wire_may_take(struct herald_qp *qp);

@@ -15,7 +15,7 @@ static bool send_answer(struct herald_qp *qp, struct herald_pkt *answer)
 	struct herald_train train;
 	struct herald_pkt pkt;
 
-	if (!herald_train_begin(&train, qp, &qp->wire->resp.route, 1))
+	if (!herald_train_begin(&train, qp, &qp->wire->resp.route, 1, HERALD_TRAIN_BARE_LEN))
 		return false;
 	herald_train_packet(&train, &pkt);
 	pkt.opcode = answer->opcode;
@@ -73,7 +73,7 @@ void herald_wire_send_done(struct herald_qp *qp, u32 psn)
 /* Responses in the next train: the first and the last have a longer header. */
 static u32 train_length(const struct herald_qp *qp, const struct herald_wire_reading *rd)
 {
-	u32 max = herald_wire_max_train(qp->dev, HERALD_BTH_LEN + qp->mtu + HERALD_ICRC_LEN);
+	u32 max = herald_wire_max_train(qp->dev, herald_train_middle_len(qp));
 
 	if (!rd->offset || rd->left == 1)
 		return 1;
@@ -117,7 +117,8 @@ static bool send_part(struct herald_qp *qp, u32 *bytes, struct herald_deferred *
 	struct herald_pkt pkt;
 	u32 n, gap;
 
-	n = herald_train_begin(&train, qp, &qp->wire->resp.route, train_length(qp, rd));
+	n = herald_train_begin(&train, qp, &qp->wire->resp.route, train_length(qp, rd),
+			       herald_train_middle_len(qp));
 	if (!n)
 		return false;
 	span.length = n * length;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The requester's half of a connection over the wire: a window of work requests
- * whose packets are under way.
+ * The requester's half of a connection over the wire: it sends the packets of the WRs
+ * in its window (wire_window.c).
  *
  * A WR gets its PSNs when it enters the window, and leaves it when it is the
  * oldest and all of it is acknowledged; so WRs complete in order.  What is
@@ -19,128 +19,6 @@
 #include "transport.h"
 #include "wire_qp.h"
 #include "wire_train.h"
-
-/* --------------------------------------------------------------- window -- */
-
-static bool has_room(const struct herald_wire_qp *w)
-{
-	return w->req.tail - w->req.head < HERALD_WIRE_OPS;
-}
-
-static bool is_read(const struct herald_op *op)
-{
-	switch (herald_opcode(op->opcode)->kind) {
-	case HERALD_KIND_READ:
-	case HERALD_KIND_ATOMIC:
-	case HERALD_KIND_ATOMIC_WRITE:
-	case HERALD_KIND_FLUSH:
-		return true;
-	default:
-		return false;
-	}
-}
-
-bool herald_wire_answered_by_data(const struct herald_op *op)
-{
-	return is_read(op);
-}
-
-/* As much of it as there is. */
-static void copy_op(struct herald_op *dst, const struct herald_op *src)
-{
-	size_t n = offsetof(struct herald_op, sge);
-
-	if (src->flags & HERALD_WR_INLINE)
-		n += src->length;
-	else
-		n += src->num_sge * sizeof(src->sge[0]);
-	memcpy(dst, src, n);
-}
-
-bool herald_wire_may_take(struct herald_qp *qp)
-{
-	struct herald_wire_qp *w = qp->wire;
-	u32 i;
-
-	if (!has_room(w))
-		return false;
-	if (!qp->sq.busy)
-		return true;
-	/* what it takes away may have to be sent again */
-	if (qp->sq.op.opcode == HERALD_WR_LOCAL_INV)
-		return w->req.head == w->req.tail;
-	if (!(qp->sq.op.flags & HERALD_WR_FENCE))
-		return true;
-	for (i = w->req.head; i != w->req.tail; i++)
-		if (is_read(&herald_wire_slot(w, i)->op))
-			return false;
-	return true;
-}
-
-void herald_wire_take(struct herald_qp *qp, enum herald_outcome out, int status)
-{
-	struct herald_wire_qp *w = qp->wire;
-	struct herald_wire_op *slot = herald_wire_slot(w, w->req.tail);
-	const struct herald_op *op = &qp->sq.op;
-
-	/* a WR that failed before it, on UC, may have left PSNs that were never sent */
-	if (w->req.head == w->req.tail) {
-		w->req.next = w->req.psn;
-		w->req.una = w->req.psn;
-	}
-	w->req.tail++;
-	copy_op(&slot->op, op);
-	slot->settled = out != HERALD_OK || status != IB_WC_SUCCESS ||
-			herald_opcode(op->opcode)->kind == HERALD_KIND_LOCAL;
-	slot->fate = HERALD_FATE_UNKNOWN;
-	slot->outcome = out;
-	slot->status = status;
-	slot->first = w->req.psn;
-	if (!slot->settled) {
-		w->req.psn = herald_psn_add(w->req.psn, herald_wire_packets(qp->mtu, op->length));
-		slot->last = herald_psn_add(w->req.psn, -1);
-	}
-	qp->sq.busy = false;
-}
-
-static void leave(struct herald_wire_qp *w)
-{
-	if (w->req.send == w->req.head)
-		w->req.send++;
-	w->req.head++;
-}
-
-void herald_wire_complete_head(struct herald_qp *qp, int status, struct herald_deferred *d)
-{
-	struct herald_wire_qp *w = qp->wire;
-	struct herald_op *op = &herald_wire_slot(w, w->req.head)->op;
-
-	leave(w);
-	if (status == IB_WC_SUCCESS || status == IB_WC_WR_FLUSH_ERR)
-		herald_requester_complete(qp, op, status, d);
-	else
-		herald_requester_fail(qp, op, status, d);
-}
-
-bool herald_wire_flush(struct herald_qp *qp, struct herald_deferred *d)
-{
-	if (!herald_wire_busy(qp))
-		return false;
-	herald_wire_complete_head(qp, IB_WC_WR_FLUSH_ERR, d);
-	return true;
-}
-
-/* What needs no answer and has become the oldest */
-bool herald_wire_settle(struct herald_qp *qp, struct herald_deferred *d)
-{
-	struct herald_wire_op *slot = herald_wire_slot(qp->wire, qp->wire->req.head);
-
-	if (!herald_wire_busy(qp) || !slot->settled)
-		return false;
-	herald_wire_complete_head(qp, slot->outcome == HERALD_OK ? slot->status :
-				  herald_outcome_row(slot->outcome)->req_status, d);
-	return true;
-}
 
 /* ---------------------------------------------------------------- timer -- */
 
@@ -267,7 +145,7 @@ static void build_packet(struct herald_qp *qp, const struct herald_wire_op *slot
 			 struct herald_pkt *pkt)
 {
 	const struct herald_op *op = &slot->op;
-	bool single = is_read(op);
+	bool single = herald_wire_answered_by_data(op);
 	bool last = single || psn == slot->last;
 
 	request_headers(op, pkt);
@@ -283,8 +161,7 @@ static u32 train_length(struct herald_qp *qp, const struct herald_wire_op *slot)
 	struct herald_wire_qp *w = qp->wire;
 	u32 left = herald_psn_diff(slot->last, w->req.next) + 1;
 	u32 room = herald_wire_window(qp->mtu) - herald_psn_diff(w->req.next, w->req.una);
-	u32 n = min3(left, room, herald_wire_max_train(qp->dev, HERALD_BTH_LEN + qp->mtu +
-						       HERALD_ICRC_LEN));
+	u32 n = min3(left, room, herald_wire_max_train(qp->dev, herald_train_middle_len(qp)));
 	const struct herald_opcode_row *row = herald_opcode(slot->op.opcode);
 	u32 rest;
 
@@ -307,6 +184,8 @@ static void leave_with(struct herald_qp *qp, const struct herald_wire_op *slot,
 {
 	struct herald_wire_qp *w = qp->wire;
 
+	if (qp->type == IB_QPT_RC && !herald_wire_answered_by_data(&slot->op))
+		herald_train_ask(train);
 	train->fate = slot->fate;
 	train->repeated = herald_psn_diff(w->req.next, w->req.end) < 0;
 	train->ahead = herald_psn_diff(w->req.end, w->req.next) + n;
@@ -329,7 +208,8 @@ static int send_data(struct herald_qp *qp, struct herald_wire_op *slot, u32 *byt
 	/* of a message whose memory is not all there, nothing leaves */
 	if (!offset && slot->op.length > qp->mtu && herald_span_check(&span))
 		return -EFAULT;
-	n = herald_train_begin(&train, qp, &w->req.route, train_length(qp, slot));
+	n = herald_train_begin(&train, qp, &w->req.route, train_length(qp, slot),
+			       herald_train_middle_len(qp));
 	if (!n)
 		return -ENOMEM;
 	length = min_t(u64, slot->op.length - offset, (u64)n * qp->mtu);
@@ -343,7 +223,6 @@ static int send_data(struct herald_qp *qp, struct herald_wire_op *slot, u32 *byt
 
 		herald_train_packet(&train, &pkt);
 		build_packet(qp, slot, psn, &pkt);
-		pkt.ack_req = qp->type == IB_QPT_RC && i == n - 1;
 		herald_train_add(&train, &pkt, &from, part);
 		length -= part;
 		*bytes += part;
@@ -352,6 +231,86 @@ static int send_data(struct herald_qp *qp, struct herald_wire_op *slot, u32 *byt
 	leave_with(qp, slot, &train, n);
 	return 0;
 }
+
+/* ---------------------------------------------------- one packet each -- */
+
+static bool is_small(const struct herald_wire_op *slot)
+{
+	return !slot->settled && slot->first == slot->last &&
+	       !herald_wire_answered_by_data(&slot->op);
+}
+
+/* The bytes of its packet, from the BTH to the iCRC */
+static u32 small_len(const struct herald_qp *qp, const struct herald_wire_op *slot)
+{
+	const struct herald_op *op = &slot->op;
+	int opcode = herald_pkt_request_opcode(pkt_class(qp), op->opcode, true, true);
+
+	return herald_pkt_row(opcode)->hdr_len + op->length + herald_pkt_pad(op->length) +
+	       HERALD_ICRC_LEN;
+}
+
+/*
+ * How many WRs from the one at req.send on may travel together: all as long as each other,
+ * but the last may be shorter.
+ */
+static u32 count_small(struct herald_qp *qp, u32 seg_len)
+{
+	struct herald_wire_qp *w = qp->wire;
+	u32 room = herald_wire_window(qp->mtu) - herald_psn_diff(w->req.next, w->req.una);
+	u32 max = min3(room, w->req.tail - w->req.send, herald_wire_max_train(qp->dev, seg_len));
+	u32 n = 0, len = seg_len;
+
+	/* what happens to a message on purpose happens to it alone */
+	if (herald_fault_armed(&qp->dev->faults, HERALD_FAULT_MESSAGE))
+		return 1;
+	while (n < max && len == seg_len && is_small(herald_wire_slot(w, w->req.send + n))) {
+		len = small_len(qp, herald_wire_slot(w, w->req.send + n));
+		if (len > seg_len)
+			break;
+		n++;
+	}
+	return n;
+}
+
+/* One WR's packet.  0 or -EFAULT. */
+static int add_small(struct herald_qp *qp, struct herald_train *train,
+		     const struct herald_wire_op *slot)
+{
+	const struct herald_span span = herald_op_span(qp, (struct herald_op *)&slot->op);
+	struct herald_cursor from __uninitialized;
+	struct herald_pkt pkt;
+
+	if (herald_cursor_open(&from, &span, 0, slot->op.length))
+		return -EFAULT;
+	herald_train_packet(train, &pkt);
+	build_packet(qp, slot, slot->first, &pkt);
+	herald_train_add(train, &pkt, &from, slot->op.length);
+	herald_cursor_close(&from);
+	return 0;
+}
+
+/* A train of SENDs and WRITEs of one packet each, from this one on.  As send_data(). */
+static int send_small(struct herald_qp *qp, struct herald_wire_op *slot, u32 *bytes)
+{
+	u32 seg_len = small_len(qp, slot), send = qp->wire->req.send, i, n;
+	struct herald_train train;
+
+	n = herald_train_begin(&train, qp, &qp->wire->req.route, count_small(qp, seg_len), seg_len);
+	if (!n)
+		return -ENOMEM;
+	for (i = 0; i < n && !add_small(qp, &train, herald_wire_slot(qp->wire, send + i)); i++)
+		*bytes += seg_len;
+	/* the one that has no memory any more is looked at when its turn comes */
+	if (!i) {
+		herald_train_drop(&train);
+		return -EFAULT;
+	}
+	leave_with(qp, slot, &train, i);
+	return 0;
+}
+
+/* --------------------------------------------------------- and others -- */
 
 /*
  * How many responses the next part of a READ has.  Parts always end at the same
@@ -382,7 +341,7 @@ static int send_single(struct herald_qp *qp, struct herald_wire_op *slot, u32 *b
 	if (inlined ? herald_cursor_open(&from, &span, 0, slot->op.length) :
 		      herald_span_check(&span))
 		return -EFAULT;
-	if (!herald_train_begin(&train, qp, &w->req.route, 1)) {
+	if (!herald_train_begin(&train, qp, &w->req.route, 1, HERALD_TRAIN_BARE_LEN)) {
 		if (inlined)
 			herald_cursor_close(&from);
 		return -ENOMEM;
@@ -412,7 +371,7 @@ static bool may_send(struct herald_qp *qp, const struct herald_wire_op *slot)
 
 	if (herald_psn_diff(w->req.next, w->req.una) >= (s32)herald_wire_window(qp->mtu))
 		return false;
-	if (!is_read(&slot->op))
+	if (!herald_wire_answered_by_data(&slot->op))
 		return true;
 	if (w->req.next == w->req.una)
 		w->req.reads = 0;
@@ -422,14 +381,20 @@ static bool may_send(struct herald_qp *qp, const struct herald_wire_op *slot)
 	return w->req.reads < max_t(u32, qp->attr.max_rd_atomic, 1);
 }
 
-/* Everything that was sent is behind this slot. */
-static void sent(struct herald_qp *qp, struct herald_wire_op *slot)
+/* Is all of it sent? */
+static bool has_left(const struct herald_wire_qp *w, const struct herald_wire_op *slot)
+{
+	return !slot->settled && herald_psn_diff(w->req.next, slot->last) > 0;
+}
+
+/* Everything before req.next was sent. */
+static void sent(struct herald_qp *qp)
 {
 	struct herald_wire_qp *w = qp->wire;
 
 	if (herald_psn_diff(w->req.next, w->req.end) > 0)
 		w->req.end = w->req.next;
-	if (herald_psn_diff(w->req.next, slot->last) > 0)
+	while (w->req.send != w->req.tail && has_left(w, herald_wire_slot(w, w->req.send)))
 		w->req.send++;
 	if (qp->type == IB_QPT_UC)
 		w->req.una = w->req.next;
@@ -486,14 +451,19 @@ static enum herald_progress send_some(struct herald_qp *qp, u32 *bytes)
 	if (herald_fault_armed(&qp->dev->faults, HERALD_FAULT_MESSAGE) && is_late(qp, slot))
 		return HERALD_AGAIN;
 
-	ret = is_read(&slot->op) ? send_single(qp, slot, bytes) : send_data(qp, slot, bytes);
+	if (is_small(slot))
+		ret = send_small(qp, slot, bytes);
+	else if (herald_wire_answered_by_data(&slot->op))
+		ret = send_single(qp, slot, bytes);
+	else
+		ret = send_data(qp, slot, bytes);
 	if (ret == -ENOMEM)
 		return HERALD_AGAIN;
 	if (ret) {
 		slot->settled = true;
 		slot->outcome = HERALD_LOC_PROT;
 	} else {
-		sent(qp, slot);
+		sent(qp);
 	}
 	return HERALD_MORE;
 }

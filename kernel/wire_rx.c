@@ -24,6 +24,7 @@
 #include "pkt.h"
 #include "qp.h"
 #include "wire.h"
+#include "wire_mark.h"
 #include "wire_trace.h"
 
 #define QPN_GSI		1
@@ -34,10 +35,12 @@
 /**
  * struct arrival - one skb's way through this file
  * @net: the namespace that it came to
+ * @sgid: where it comes from
  * @dgid: its destination
  * @iif: the interface that it came from
  * @v4: over IPv4
  * @multicast: @dgid is a group
+ * @whole: it cannot have been damaged
  * @id: IPv4 identification of segment 0
  * @id_step: by how much each segment's differs from the one's before; -1: not known yet
  * @seg_len: bytes of each segment but the last
@@ -45,10 +48,12 @@
  */
 struct arrival {
 	struct net *net;
+	union ib_gid sgid;
 	union ib_gid dgid;
 	int iif;
 	bool v4;
 	bool multicast;
+	bool whole;
 	u16 id;
 	int id_step;
 	u32 seg_len;
@@ -299,7 +304,8 @@ static void check_segments(struct arrival *in, struct sk_buff *skb, u32 index, u
 		if (len < SHORTEST || len & 3) {
 			malformed++;
 			why = HERALD_WIRE_MALFORMED;
-		} else if (!icrc_good(in, skb, index + i, bth, len - HERALD_ICRC_LEN)) {
+		} else if (!in->whole &&
+			   !icrc_good(in, skb, index + i, bth, len - HERALD_ICRC_LEN)) {
 			damaged++;
 			why = HERALD_WIRE_BAD_ICRC;
 		} else {
@@ -365,6 +371,7 @@ static void look_at_v4(struct arrival *in, const struct sk_buff *skb)
 	const struct iphdr *ip = ip_hdr(skb);
 	int sdif = inet_sdif((struct sk_buff *)skb);
 
+	ipv6_addr_set_v4mapped(ip->saddr, (struct in6_addr *)&in->sgid);
 	ipv6_addr_set_v4mapped(ip->daddr, (struct in6_addr *)&in->dgid);
 	in->multicast = ipv4_is_multicast(ip->daddr);
 	in->iif = sdif ?: skb->skb_iif;
@@ -377,6 +384,7 @@ static void look_at_v6(struct arrival *in, const struct sk_buff *skb)
 	const struct ipv6hdr *ip = ipv6_hdr(skb);
 	int sdif = inet6_sdif(skb);
 
+	memcpy(&in->sgid, &ip->saddr, sizeof(in->sgid));
 	memcpy(&in->dgid, &ip->daddr, sizeof(in->dgid));
 	in->multicast = ipv6_addr_is_multicast(&ip->daddr);
 	in->iif = sdif ?: skb->skb_iif;
@@ -431,6 +439,9 @@ int herald_wire_rcv(struct sock *sk, struct sk_buff *skb)
 	count(&in, HERALD_CTR_wire_rx_trains, 1);
 	count(&in, HERALD_CTR_wire_rx_packets, nsegs);
 
+	in.whole = herald_mark_holds(skb, &in.sgid, &in.dgid, in.seg_len);
+	if (in.whole)
+		count(&in, HERALD_CTR_wire_rx_whole, 1);
 	why = refusal(&in, skb, nsegs);
 	if (why != HERALD_CTR_MAX) {
 		count(&in, why, nsegs);

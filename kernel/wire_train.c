@@ -7,24 +7,26 @@
 #include "qp.h"
 #include "wire_train.h"
 
+#define BTH_ACK_REQ	0x80	/* in the byte before the PSN */
+
 /* Large pieces of memory are rare on a busy host. */
-static struct sk_buff *alloc_train(const struct herald_qp *qp, u32 *n)
+static struct sk_buff *alloc_train(u32 seg_len, u32 *n)
 {
 	struct sk_buff *skb = NULL;
 	u32 room;
 
 	for (; *n && !skb; *n = skb ? *n : *n / 2) {
-		/* packets of a longer train have a BTH, but for the last one's immediate data */
-		room = HERALD_PKT_HDR_MAX + *n * (HERALD_BTH_LEN + qp->mtu + HERALD_ICRC_LEN);
+		/* the first or the last one may have more headers */
+		room = HERALD_PKT_HDR_MAX + *n * seg_len;
 		skb = herald_wire_alloc(room, GFP_ATOMIC | __GFP_NOWARN);
 	}
 	return skb;
 }
 
 u32 herald_train_begin(struct herald_train *t, struct herald_qp *qp, struct herald_route *route,
-		       u32 n)
+		       u32 n, u32 seg_len)
 {
-	t->skb = alloc_train(qp, &n);
+	t->skb = alloc_train(seg_len, &n);
 	if (!t->skb) {
 		herald_count(qp->dev, HERALD_CTR_wire_no_memory);
 		return 0;
@@ -111,6 +113,11 @@ u8 *herald_train_reserve(struct herald_train *t, struct herald_pkt *pkt, u32 n, 
 		pkt->psn = herald_psn_add(pkt->psn, 1);
 	}
 	return first;
+}
+
+void herald_train_ask(struct herald_train *t)
+{
+	t->skb->data[(t->count - 1) * t->seg_len + 8] |= BTH_ACK_REQ;
 }
 
 static void transmit(struct herald_train *t, struct sk_buff *skb)

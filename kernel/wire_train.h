@@ -5,10 +5,10 @@
 
 #include "ah.h"
 #include "pkt.h"
+#include "qp.h"
 #include "wire.h"
 
 struct herald_cursor;
-struct herald_qp;
 
 /**
  * struct herald_train - a train being built
@@ -32,13 +32,22 @@ struct herald_train {
 	u32 ahead;
 };
 
+/* From the BTH to the iCRC: a packet of a message in several, and one without a payload */
+static inline u32 herald_train_middle_len(const struct herald_qp *qp)
+{
+	return HERALD_BTH_LEN + qp->mtu + HERALD_ICRC_LEN;
+}
+
+#define HERALD_TRAIN_BARE_LEN	(HERALD_PKT_HDR_MAX + HERALD_ICRC_LEN)
+
 /*
- * Begin one of at most @n packets with a payload of the path's MTU.
+ * Begin one of at most @n packets of @seg_len bytes each, of which one may be longer by as much
+ * as the extended headers are.
  * Return: how many there is memory for; 0: none.
  * Context: any; the owner of @route.
  */
 u32 herald_train_begin(struct herald_train *t, struct herald_qp *qp, struct herald_route *route,
-		       u32 n);
+		       u32 n, u32 seg_len);
 
 /* Begin a datagram of @length bytes.  false: there is no memory. */
 bool herald_train_begin_to(struct herald_train *t, struct herald_qp *qp,
@@ -58,6 +67,9 @@ void herald_train_add(struct herald_train *t, struct herald_pkt *pkt, struct her
  */
 u8 *herald_train_reserve(struct herald_train *t, struct herald_pkt *pkt, u32 n, u32 length,
 			 u32 *gap);
+
+/* The last packet asks for an answer. */
+void herald_train_ask(struct herald_train *t);
 
 /* Send it.  What cannot be sent is lost, and counted. */
 void herald_train_send(struct herald_train *t);

@@ -24,10 +24,12 @@
 #include "device.h"
 #include "pkt.h"
 #include "wire.h"
+#include "wire_mark.h"
 #include "wire_trace.h"
 
 /* Room in front of the first BTH, for whatever interface it will be */
-#define HEADROOM	ALIGN(LL_MAX_HEADER + sizeof(struct ipv6hdr) + sizeof(struct udphdr), 64)
+#define HEADROOM	ALIGN(HERALD_MARK_LEN + LL_MAX_HEADER + sizeof(struct ipv6hdr) +	\
+			      sizeof(struct udphdr), 64)
 
 /* An skb in one allocation of 64 KiB */
 #define MAX_BYTES	(SKB_WITH_OVERHEAD(65536) - HEADROOM)
@@ -235,6 +237,14 @@ static void dress(struct sk_buff *skb, const struct herald_av *av, u16 sport, u1
 	seal(skb, seg_len, id, v4);
 }
 
+static void mark(struct sk_buff *skb, const struct herald_av *av, u16 seg_len, u16 nsegs)
+{
+	const u8 *bth = skb_transport_header(skb) + sizeof(struct udphdr);
+
+	herald_mark_put(skb, bth, &av->sgid, &av->dgid,
+			nsegs > 1 ? seg_len : skb_tail_pointer(skb) - bth);
+}
+
 static int send(const struct herald_wire_net *wire, struct sk_buff *skb)
 {
 	int err = skb->protocol == htons(ETH_P_IP) ? ip_local_out(wire->net, wire->sk4, skb) :
@@ -295,6 +305,8 @@ int herald_wire_xmit(struct herald_dev *dev, const struct herald_av *av,
 		dress(skb, av, sport, atomic_fetch_add(nsegs, &route->ident), seg_len, nsegs);
 		if (unlikely(damage))
 			damage_all(skb, seg_len);
+		else
+			mark(skb, av, seg_len, nsegs);
 		herald_count(dev, HERALD_CTR_wire_tx_trains);
 		herald_count_add(dev, HERALD_CTR_wire_tx_packets, nsegs);
 		err = send(wire, skb);
