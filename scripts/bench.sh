@@ -20,16 +20,16 @@ report) ;;
 esac
 out=$BUILD/bench
 
-# run LANE VARIABLE...: the results go to LANE.jsonl; what the lane says is shown without them.
+# run LANE JOB VARIABLE...: the results go to LANE.jsonl; what the lane says is shown without them.
 run() {
-	local lane=$1 rc=0
-	shift
+	local lane=$1 job=$2 rc=0
+	shift 2
 	say "benchmark in lane $lane"
 	"$TOP/scripts/run-lane.sh" "$lane" "${peer[@]}" BENCH_DEVICES="$devices" BENCH_RUNS="${BENCH_RUNS:-$runs}" \
-		BENCH_SECONDS="${BENCH_SECONDS:-$seconds}" "$@" bench.sh </dev/null |
-		tee "$out/$lane.log" | grep --line-buffered -v '^BENCH ' || rc=$?
-	sed -n 's/^BENCH //p' "$out/$lane.log" >"$out/$lane.jsonl"
-	[ -s "$out/$lane.jsonl" ] || die "lane $lane measured nothing; log: $out/$lane.log"
+		BENCH_SECONDS="${BENCH_SECONDS:-$seconds}" "$@" "$job" </dev/null |
+		tee "$out/$lane.$job.log" | grep --line-buffered -v '^BENCH ' || rc=$?
+	sed -n 's/^BENCH //p' "$out/$lane.$job.log" >>"$out/$lane.jsonl"
+	grep -q '^BENCH ' "$out/$lane.$job.log" || die "lane $lane measured nothing; log: $out/$lane.$job.log"
 	return $rc
 }
 
@@ -48,11 +48,12 @@ if [ "$mode" != report ]; then
 	rm -f "$out"/*.jsonl
 	for lane in ${BENCH_LANES:-stock uml}; do
 		if [ "$lane" = uml ]; then
-			run uml BENCH_TESTS="${BENCH_TESTS:-write_bw_1m}" BENCH_QPS=0 || status=1
+			run uml bench.sh BENCH_TESTS="${BENCH_TESTS:-write_bw_1m}" BENCH_QPS=0 || status=1
 		else
 			HERALD_MODULES=$("$TOP/scripts/build-siw.sh") || die "no siw"
 			export HERALD_MODULES
-			run "$lane" BENCH_TESTS="${BENCH_TESTS:-all}" BENCH_QPS="${BENCH_QPS:-1000}" || status=1
+			run "$lane" bench.sh BENCH_TESTS="${BENCH_TESTS:-all}" BENCH_QPS="${BENCH_QPS:-1000}" || status=1
+			run "$lane" bench-wire.sh BENCH_TESTS="${BENCH_TESTS:-all}" || status=1
 			unset HERALD_MODULES
 		fi
 	done

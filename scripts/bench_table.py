@@ -29,6 +29,14 @@ TESTS = {
     "send_lat_poll": ("send, 64 B, latency, polling", True, "shared_memory"),
     "send_lat_event": ("send, 64 B, latency, events", True, "eventfd_processes"),
     "event_pingpong": ("ping-pong through completion channels", True, "eventfd_pair"),
+    "wire_write_bw_64k": ("wire: RDMA write, 64 KiB", False, "tcp"),
+    "wire_read_bw_64k": ("wire: RDMA read, 64 KiB", False, "tcp"),
+    "wire_send_bw_64k": ("wire: send, 64 KiB", False, "tcp"),
+    "wire_write_rate": ("wire: RDMA write, 64 B, rate", False, "system_call"),
+    "wire_send_rate": ("wire: send, 64 B, rate", False, "system_call"),
+    "wire_write_lat_poll": ("wire: RDMA write, 64 B, latency, polling", True, "shared_memory"),
+    "wire_send_lat_poll": ("wire: send, 64 B, latency, polling", True, "shared_memory"),
+    "wire_send_lat_event": ("wire: send, 64 B, latency, events", True, "eventfd_processes"),
 }
 LIMITS = {
     "memcpy": "memcpy() in one process",
@@ -37,6 +45,8 @@ LIMITS = {
     "shared_memory": "ping-pong of two processes that poll shared memory, half a round trip",
     "eventfd_processes": "ping-pong of two processes over eventfds, half a round trip",
     "eventfd_pair": "ping-pong of the same two processes over eventfds, half a round trip",
+    "tcp": "TCP over the same cable (iperf3)",
+    "packets_per_skb": "packets that herald's receiver got in one skb, of 64 KiB writes over the wire",
     "eventfd_threads": "ping-pong of two threads over eventfds, half a round trip",
 }
 # lane, test, what herald is compared with, least ratio
@@ -50,6 +60,12 @@ GOALS = (
     ("stock", "send_lat_poll", "the better peer", 2),
     ("stock", "send_lat_event", "the better peer", 2),
     ("stock", "event_pingpong", "eventfd_pair", 0.5),
+    ("stock", "wire_write_bw_64k", "rxe", 5),
+    ("stock", "wire_write_bw_64k", "siw", 1),
+    ("stock", "wire_write_rate", "rxe", 2),
+    ("stock", "wire_send_rate", "rxe", 2),
+    ("stock", "wire_write_lat_poll", "rxe", 2),
+    ("stock", "wire_send_lat_poll", "rxe", 2),
     ("uml", "write_bw_1m", "rxe", 10),
     ("uml", "write_bw_1m", "siw", 2),
 )

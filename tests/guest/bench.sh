@@ -16,7 +16,7 @@
 
 : "${BENCH_DEVICES:=herald rxe siw}" "${BENCH_TESTS:=all}" "${BENCH_RUNS:=5}" "${BENCH_SECONDS:=1}" "${BENCH_QPS:=1000}"
 read -r -a devices <<<"$BENCH_DEVICES"
-mapfile -t tests < <(select_tests "$BENCH_TESTS")
+mapfile -t tests < <(select_tests same_host "$BENCH_TESTS")
 
 # Every device has its own interface and subnet, because RDMA CM picks the device by address.
 add_device() { # TYPE INDEX
@@ -27,6 +27,15 @@ add_device() { # TYPE INDEX
 	link_add "bench_$type" "veth$index" "$type"
 	ibv_devinfo -d "bench_$type"
 }
+
+# Both programs use the same device.
+side_of() { options=(-d "bench_$1" -R); }
+client_target() {
+	local index=index_$1
+	echo "10.9.${!index}.1"
+}
+# The state says LISTEN a little before a connection is accepted, and perftest's client does not survive a rejection.
+wait_server() { wait_cm_listen "$BENCH_PORT" "$2" && sleep 0.1; }
 
 run_limits() { # RUN
 	local test size name value unit

@@ -5,10 +5,10 @@
 
 BENCH_PORT=20000 # five for each test, since run_test works in a subshell
 
-# select_tests all | NAME...: the lines of tests.txt
+# select_tests BENCHMARK "all | NAME...": the lines of tests.txt, without the first column
 select_tests() {
-	awk -F '\t' -v names=" $1 " '
-		!/^#/ && NF == 4 && (names == " all " || index(names, " " $1 " ")) { print }
+	awk -F '\t' -v OFS='\t' -v benchmark="$1" -v names=" $2 " '
+		$1 == benchmark && NF == 5 && (names == " all " || index(names, " " $2 " ")) { print $2, $3, $4, $5 }
 	' "$JOBDIR/guest/bench/tests.txt"
 }
 
@@ -24,16 +24,19 @@ no_result() { # DEVICE TEST RUN WHY
 	printf 'BENCH {"lane": "%s", "kind": "gap", "test": "%s", "device": "%s", "run": %d}\n' "$LANE" "$2" "$1" "$3"
 }
 
-# perftest_pair DEVICE SIZE MESSAGES PROGRAM [OPTION...]: the client's report on standard output
+# perftest_pair DEVICE SIZE MESSAGES PROGRAM [OPTION...]: the client's report on standard output. Of the job that sources this:
+#	side_of DEVICE server|client	the command's beginning (`side`: where it runs) and options (`options`)
+#	client_target DEVICE		what the client is told to connect to
+#	wait_server DEVICE PID		until it listens
 perftest_pair() {
-	local device=$1 size=$2 messages=$3 index=index_$1 server rc=0 log=$RESULTS/bench.server
-	shift 3
-	set -- "$@" -d "bench_$device" -R -F -p $BENCH_PORT -s "$size" -n "$messages"
-	timeout -s KILL $((60 * FACTOR)) "$@" >"$log" 2>&1 &
+	local device=$1 size=$2 messages=$3 program=("${@:4}") server rc=0 log=$RESULTS/bench.server side=() options=()
+	program+=(-F -p "$BENCH_PORT" -s "$size" -n "$messages")
+	side_of "$device" server
+	timeout -s KILL $((60 * FACTOR)) "${side[@]}" "${program[@]}" "${options[@]}" >"$log" 2>&1 &
 	server=$!
-	# the state says LISTEN a little before a connection is accepted, and perftest's client does not survive a rejection
-	wait_cm_listen $BENCH_PORT $server && sleep 0.1 &&
-		timeout -s KILL $((60 * FACTOR)) "$@" "10.9.${!index}.1" 2>&1 || rc=$?
+	side_of "$device" client
+	wait_server "$device" $server &&
+		timeout -s KILL $((60 * FACTOR)) "${side[@]}" "${program[@]}" "${options[@]}" "$(client_target "$device")" 2>&1 || rc=$?
 	[ $rc = 0 ] || kill $server 2>/dev/null
 	wait $server || rc=$?
 	[ $rc = 0 ] || tail -n 3 "$log"
