@@ -26,6 +26,14 @@
 #define LEAST_DELAY_NS	(20 * NSEC_PER_USEC)
 #define MOST_DELAY_NS	(300 * NSEC_PER_USEC)
 
+void herald_pace_reset(struct herald_pace *pace)
+{
+	WRITE_ONCE(pace->batching, false);
+	pace->quick = 0;
+	pace->patience = 0;
+	atomic_set(&pace->waiting, 0);
+}
+
 static bool is_quick(struct herald_pace *pace)
 {
 	u64 now = local_clock(), most = max_t(u64, QUICK_RUNS * READ_ONCE(pace->took), QUICK_NS);

@@ -44,6 +44,9 @@ enum herald_pace_what {
 	HERALD_PACE_WAIT_FIRST,	/* ... and is the first to: start the timer */
 };
 
+/* Nothing waits any more, and nothing is known.  Context: the timer does not run. */
+void herald_pace_reset(struct herald_pace *pace);
+
 /* A doorbell is rung.  Context: process. */
 enum herald_pace_what herald_pace_ring(struct herald_pace *pace);
 

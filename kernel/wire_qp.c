@@ -122,6 +122,7 @@ void herald_wire_req_reset(struct herald_qp *qp)
 	w->req.send = w->req.tail;
 	w->req.reads = 0;
 	w->req.timing = false;
+	herald_pace_reset(&w->pace);
 }
 
 void herald_wire_resp_reset(struct herald_qp *qp)
