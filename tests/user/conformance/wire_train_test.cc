@@ -5,6 +5,8 @@
  */
 #include "wire_test.h"
 
+#include <set>
+
 using namespace conformance;
 
 class WireTrain : public WireTest, public ::testing::WithParamInterface<bool> {
@@ -224,7 +226,7 @@ TEST_P(WireTrain, DuplicatesAreNotTooMany)
 
 /*
  * docs/design.md: a peer that asks for much does not keep the CPU that it arrives at: what comes while the rest of a turn
- * waits for the work item waits for it, too. All of it is answered. (A response in between makes runs of the requests.)
+ * waits for the work item waits for it, too. All of it is answered, once. (A response in between makes runs of the requests.)
  */
 TEST_P(WireTrain, MuchIsLeftToTheWorkItem)
 {
@@ -249,8 +251,12 @@ TEST_P(WireTrain, MuchIsLeftToTheWorkItem)
 		}
 		const uint32_t first = all[0].h.psn;
 		send(all, 0, 6);
+		/* what two CPUs send one after the other may arrive the other way round */
+		std::set<uint32_t> places;
 		for (uint32_t i = 0; i < 3 * kResponses; i++)
-			ASSERT_EQ(c.next().h.psn, (first + i) & HERALD_PSN_MASK);
+			places.insert((c.next().h.psn - first) & HERALD_PSN_MASK);
+		EXPECT_EQ(places.size(), 3 * kResponses);
+		EXPECT_EQ(*places.rbegin(), 3 * kResponses - 1);
 	}
 	EXPECT_GT(counter("wire_deferred"), before);
 	c.expect_silence();
