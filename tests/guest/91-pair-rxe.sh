@@ -26,7 +26,7 @@ matrix() {
 shorter() {
 	pingpong a-v4-rc a v4 rc -c -s 9000 -m 1024 -n $n
 	pingpong a-v6-uc a v6 uc -c -s 9000 -m 1024 -n $n
-	pingpong b-v6-srq b v6 srq -c -s 9000 -m 1024 -n $n
+	pingpong b-v6-rc b v6 rc -c -s 9000 -m 1024 -n $n
 	pingpong b-v4-ud b v4 ud -c -s 1024 -n $n
 	rdma_cm a-rping-v6 7174 a "rping -s -a $ADDRESS6_a -V -S 65000 -C 5" "rping -c -a $ADDRESS6_a -V -S 65000 -C 5"
 	rdma_cm b-rping-v4 7174 b "rping -s -a $ADDRESS_b -V -C $n" "rping -c -a $ADDRESS_b -V -C $n"
