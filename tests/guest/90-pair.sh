@@ -16,7 +16,7 @@ add_devices() { device a && device b && wait_gids; }
 families() {
 	local f kind host=a
 	for f in v4 v6 ${all:+ll}; do
-		for kind in rc uc srq; do pingpong "$f-$kind" $host $f $kind -c -s 9000 -m 1024 -n $n; done
+		for kind in rc uc ${all:+srq}; do pingpong "$f-$kind" $host $f $kind -c -s 9000 -m 1024 -n $n; done
 		pingpong "$f-ud" $host $f ud -c -s 1024 -n $n
 		[ -z "$all" ] || pingpong "$f-rc-events" $host $f rc -c -e -s 65537 -m 256 -n $n
 		[ -z "$all" ] || data "$f-data" $f 1024
