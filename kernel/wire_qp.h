@@ -74,7 +74,7 @@ struct herald_wire_reading {
  *	next packet, which is one of ops[send]'s
  * @req.end: behind the last packet that was ever sent
  * @req.reads: READs and atomics that were sent and not answered
- * @req.gap: the value of @una for which lost responses were noticed, and asked for again
+ * @req.gap_seen: that responses were lost was noticed at this @una, and they were asked for again
  * @req.deadline: when the answer is overdue; only if @req.timing
  *
  * @resp: belongs to the owner of qp->resp.engine
@@ -102,7 +102,6 @@ struct herald_wire_qp {
 		u32 next;
 		u32 end;
 		u32 reads;
-		u32 gap;
 		bool gap_seen;
 		ktime_t deadline;
 		bool timing;

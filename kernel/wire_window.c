@@ -48,8 +48,9 @@ bool herald_wire_may_take(struct herald_qp *qp)
 	if (qp->sq.op.opcode == HERALD_WR_LOCAL_INV)
 		return w->req.head == w->req.tail;
 	/* the keys that it changes are those that the WRs before it were posted with */
-	if (herald_opcode(qp->sq.op.opcode)->kind == HERALD_KIND_LOCAL)
-		return w->req.send == w->req.tail;
+	if (herald_opcode(qp->sq.op.opcode)->kind == HERALD_KIND_LOCAL &&
+	    w->req.send != w->req.tail)
+		return false;
 	if (!(qp->sq.op.flags & HERALD_WR_FENCE))
 		return true;
 	for (i = w->req.head; i != w->req.tail; i++)

@@ -77,13 +77,16 @@ wait_server() { # TYPE PID
 
 # TCP over herald's own cable
 tcp() { # RUN
-	local log=$RESULTS/bench.tcp.$1.log server
+	local log=$RESULTS/bench.tcp.$1.log server rate
 	ip netns exec herald_b iperf3 -s -1 -p $((5201 + $1)) >/dev/null &
 	server=$!
 	wait_until listens_or_gone $server ip netns exec herald_b ss -Hltn "sport = :$((5201 + $1))"
 	run_timed 60 "$log" ip netns exec herald_a iperf3 -c "$(end_address herald b)" -p $((5201 + $1)) -l 65536 -n "$((iterations[tcp] * 65536))" -J
+	kill $server 2>/dev/null # if there was no client
 	wait $server
-	record limit tcp 0 tcp "$1" "$(python3 -c 'import json,sys; print(json.load(sys.stdin)["end"]["sum_received"]["bits_per_second"] / 8 / 2**20)' <"$log")" MiB/s
+	rate=$(python3 -c 'import json,sys; print(json.load(sys.stdin)["end"]["sum_received"]["bits_per_second"] / 8 / 2**20)' <"$log") ||
+		{ fail "tcp.$1" "$(tail -n 1 "$log")" && return; }
+	record limit tcp 0 tcp "$1" "$rate" MiB/s
 }
 
 # shellcheck disable=SC2020
@@ -98,15 +101,9 @@ packets_per_skb() { # RUN
 	packets_before=$packets trains_before=$trains
 }
 
-present=()
-for i in "${!devices[@]}"; do
-	if check "add_${devices[i]}" 60 add_pair "${devices[i]}" $((i + 1)); then present+=("${devices[i]}"); fi
-	declare "index_${devices[i]}=$((i + 1))"
-done
-[ ${#present[@]} -gt 0 ] || exit 1
-
-printf 'BENCH {"lane": "%s", "kind": "machine", "kernel": "%s", "cpu": "%s", "cpus": %d, "seconds": %s}\n' "$LANE" \
-	"$(uname -r)" "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sed -n 1p)" "$(nproc)" "$BENCH_SECONDS"
+record_machine
+[ ${#tests[@]} -gt 0 ] || exit 0
+add_devices add_pair || exit 1
 declare -A iterations
 packets_before=0 trains_before=0
 for test in "${tests[@]}"; do

@@ -59,11 +59,6 @@ event_pingpong() { # DEVICE RUN
 	done < <(grep '^event_pingpong' "$log")
 }
 
-record_machine() {
-	printf 'BENCH {"lane": "%s", "kind": "machine", "kernel": "%s", "cpu": "%s", "cpus": %d, "seconds": %s}\n' "$LANE" \
-		"$(uname -r)" "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sed -n 1p)" "$(nproc)" "$BENCH_SECONDS"
-}
-
 measure_memory() { # TYPE
 	local line log=$RESULTS/bench.$1.qp_memory.log
 	# a process maps at most 48 pairs of siw
@@ -76,12 +71,7 @@ measure_memory() { # TYPE
 	printf 'BENCH {"lane": "%s", "kind": "memory", "device": "%s", %s}\n' "$LANE" "$1" "$line"
 }
 
-present=()
-for i in "${!devices[@]}"; do
-	if check "add_${devices[i]}" 60 add_device "${devices[i]}" $((i + 1)); then present+=("${devices[i]}"); fi
-	declare "index_${devices[i]}=$((i + 1))"
-done
-[ ${#present[@]} -gt 0 ] || exit 1
+add_devices add_device || exit 1
 
 record_machine
 if [ "$BENCH_QPS" -gt 0 ]; then

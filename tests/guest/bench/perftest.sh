@@ -12,6 +12,23 @@ select_tests() {
 	' "$JOBDIR/guest/bench/tests.txt"
 }
 
+record_machine() {
+	printf 'BENCH {"lane": "%s", "kind": "machine", "kernel": "%s", "cpu": "%s", "cpus": %d, "seconds": %s}\n' "$LANE" \
+		"$(uname -r)" "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sed -n 1p)" "$(nproc)" "$BENCH_SECONDS"
+}
+
+# add_devices FUNCTION: calls it with each kind of `devices` and its number, from 1 on (index_KIND); which of them are there
+# is in `present`. Status 1: none.
+add_devices() {
+	local i
+	present=()
+	for i in "${!devices[@]}"; do
+		if check "add_${devices[i]}" 60 "$1" "${devices[i]}" $((i + 1)); then present+=("${devices[i]}"); fi
+		declare -g "index_${devices[i]}=$((i + 1))"
+	done
+	[ ${#present[@]} -gt 0 ]
+}
+
 record() { # KIND TEST SIZE DEVICE RUN VALUE UNIT
 	printf 'BENCH {"lane": "%s", "kind": "%s", "test": "%s", "size": %d, "device": "%s", "run": %d, "value": %s, "unit": "%s"}\n' \
 		"$LANE" "$1" "$2" "$3" "$4" "$5" "$6" "$7"

@@ -433,6 +433,41 @@ TEST_F(WireRequester, FenceWaitsForReads)
 	expect_ok(c.end.scq, 2);
 }
 
+/* 10.8.3.3: ... and no window is bound: the peer is refused what it will have only afterwards. */
+TEST_F(WireRequester, FencedBind)
+{
+	for (bool answered : {true, false}) {
+		WireConn c = connect();
+		const Region r(pd, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_MW_BIND);
+		const Mw mw(ibv_alloc_mw(pd, IBV_MW_TYPE_2));
+		require(mw, "ibv_alloc_mw");
+		Send bind(IBV_WR_BIND_MW, 2);
+		bind.wr.bind_mw.mw = mw;
+		bind.wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+		bind.wr.bind_mw.bind_info = {r.mr, r.addr(0), 4096, IBV_ACCESS_REMOTE_WRITE};
+		const WirePacket write = c.request(HERALD_BTH_RC_RDMA_WRITE_ONLY)
+						 .at(r.addr(0), bind.wr.bind_mw.rkey, 8)
+						 .with(some_bytes(8))
+						 .ask();
+
+		post_read(c, 1, 8);
+		c.next(HERALD_BTH_RC_RDMA_READ_REQUEST);
+		bind.add_flags(IBV_SEND_FENCE).post(c.end);
+		if (answered) {
+			answer_read(c, 5000, some_bytes(8));
+			expect_ok(c.end.scq, 1);
+			expect_ok(c.end.scq, 2);
+			c.send(write);
+			c.expect_ack(1000, 1);
+		} else {
+			c.send(write);
+			c.expect_aeth(HERALD_AETH_NAK_REMOTE_ACCESS, 1000, 0);
+			expect_wc(c.end.scq, IBV_WC_WR_FLUSH_ERR, 1);
+			expect_wc(c.end.scq, IBV_WC_WR_FLUSH_ERR, 2);
+		}
+	}
+}
+
 /* 9.7.5.2.8: an RNR NAK in the middle: what came before it is done, and the rest begins there. */
 TEST_F(WireRequester, RnrNakInTheMiddle)
 {
