@@ -22,6 +22,7 @@ record_machine() {
 add_devices() {
 	local i
 	present=()
+	# shellcheck disable=SC2154 # `devices` is the job's
 	for i in "${!devices[@]}"; do
 		if check "add_${devices[i]}" 60 "$1" "${devices[i]}" $((i + 1)); then present+=("${devices[i]}"); fi
 		declare -g "index_${devices[i]}=$((i + 1))"
