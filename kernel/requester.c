@@ -406,7 +406,7 @@ static bool advance(struct herald_qp *qp, struct budget *budget, struct herald_d
 
 	if (on_wire(qp)) {
 		gather(qp, budget, d);
-		if (advance_wire(qp, herald_qp_may(qp), budget, d))
+		if (advance_wire(qp, herald_qp_may(qp), budget, d) || out_of_budget(budget))
 			return true;
 	}
 	may = herald_qp_may(qp);

@@ -103,6 +103,9 @@ static bool overdue(struct herald_qp *qp)
 
 /* -------------------------------------------------------------- sending -- */
 
+/* How many are asked for in a window of a long message */
+#define ANSWERS	8
+
 static void request_headers(const struct herald_op *op, struct herald_pkt *pkt)
 {
 	const struct herald_send_wqe *u = &op->u;
@@ -167,9 +170,9 @@ static u32 train_length(struct herald_qp *qp, const struct herald_wire_op *slot)
 
 	if (n <= 1)
 		return 1;
-	/* the first packet of a WRITE is longer than the others */
+	/* the first packet of a WRITE is longer than the others, of which one may be the last here */
 	if (row->kind == HERALD_KIND_WRITE && w->req.next == slot->first)
-		return 1;
+		return 2;
 	/* ... and the last one may be, with what else it carries */
 	rest = slot->op.length - (u64)qp->mtu * herald_psn_diff(slot->last, slot->first);
 	if (n == left && (row->traits & (HERALD_OP_IMM | HERALD_OP_INVALIDATE)) &&
@@ -178,13 +181,27 @@ static u32 train_length(struct herald_qp *qp, const struct herald_wire_op *slot)
 	return n;
 }
 
+/*
+ * Is the train of @n PSNs to be answered?  The end of a message always is; what is long, several
+ * times in a window, lest that is full before an answer comes.
+ */
+static bool wants_answer(const struct herald_qp *qp, const struct herald_wire_op *slot, u32 n)
+{
+	u32 begin = herald_psn_diff(qp->wire->req.next, slot->first), end = begin + n;
+	u32 each = herald_wire_window(qp->mtu) / ANSWERS;
+
+	if (qp->type != IB_QPT_RC || herald_wire_answered_by_data(&slot->op))
+		return false;
+	return end > herald_psn_diff(slot->last, slot->first) || begin / each != end / each;
+}
+
 /* The train leaves, and with it @n PSNs. */
 static void leave_with(struct herald_qp *qp, const struct herald_wire_op *slot,
 		       struct herald_train *train, u32 n)
 {
 	struct herald_wire_qp *w = qp->wire;
 
-	if (qp->type == IB_QPT_RC && !herald_wire_answered_by_data(&slot->op))
+	if (wants_answer(qp, slot, n))
 		herald_train_ask(train);
 	train->fate = slot->fate;
 	train->repeated = herald_psn_diff(w->req.next, w->req.end) < 0;

@@ -39,8 +39,9 @@ exec_vm() {
 			herald.overlay "herald.job=hostfs:$2" loglevel=4 panic=-1
 		;;
 	debug)
-		# its ACPI interpreter, under KASAN and emulation, takes longer than everything else at boot
-		qemu_words "$2" 4G -kernel "$KERNEL/arch/x86/boot/bzImage" -append "$(qemu_cmdline) acpi=off"
+		# its ACPI interpreter, under KASAN and emulation, takes longer than everything else at boot; without it
+		# the kernel sees one CPU a socket
+		SMP=2,sockets=2 qemu_words "$2" 4G -kernel "$KERNEL/arch/x86/boot/bzImage" -append "$(qemu_cmdline) acpi=off"
 		exec setsid "${QEMU[@]}"
 		;;
 	stock)
@@ -55,7 +56,7 @@ exec_vm() {
 }
 
 qemu_cmdline() {
-	echo "console=ttyS0 root=/dev/vda rw init=/sbin/herald-init herald.job=9p loglevel=4 panic=-1 oops=panic"
+	echo "console=ttyS0 root=/dev/vda rw init=/sbin/herald-init herald.job=9p loglevel=4 panic=-1 oops=panic tsc=reliable"
 }
 
 # stock_qemu JOB-FOLDER MEMORY [WORD...]: leaves in QEMU what starts Debian's kernel, with these words on its command line
@@ -68,7 +69,7 @@ stock_qemu() {
 # hundredth of the speed that a processor has for them, and they would be all that is seen of anything that moves bytes.
 qemu_words() { # JOB-FOLDER MEMORY ARG...
 	QEMU=(
-		qemu-system-x86_64 -accel "tcg,thread=multi" -cpu "max,erms=off" -smp "2,sockets=2" -m "$2"
+		qemu-system-x86_64 -accel "tcg,thread=multi" -cpu "max,erms=off" -smp "${SMP:-2}" -m "$2"
 		-nodefaults -no-user-config -no-reboot -display none -monitor none -serial stdio
 		-drive "file=$IMAGE/root.ext2,format=raw,if=virtio,snapshot=on"
 		-virtfs "local,path=$1,mount_tag=job,security_model=none,id=job"

@@ -14,6 +14,17 @@ read -r -a devices <<<"$BENCH_DEVICES"
 mapfile -t tests < <(select_tests wire "$BENCH_TESTS")
 readonly MTU=9000
 
+# set_mtu TYPE TEST-LINE: of the interfaces, before the test: that of Ethernet itself if the test's name ends in it
+set_mtu() {
+	local index=index_$1 mtu=$MTU end ns
+	case ${2%%$'\t'*} in *_1500) mtu=1500 ;; esac
+	for end in a b; do
+		ns=()
+		[ "$1" != herald ] || ns=(-n "$1_$end")
+		ip "${ns[@]}" link set "v$end${!index}" mtu "$mtu"
+	done
+}
+
 # Each end in a network namespace of its own
 hosts_apart() { # TYPE INDEX
 	ip netns add "${1}_a" && ip -n "${1}_a" link set lo up && ip netns add "${1}_b" && ip -n "${1}_b" link set lo up || return 1
@@ -107,7 +118,7 @@ add_devices add_pair || exit 1
 declare -A iterations
 packets_before=0 trains_before=0
 for test in "${tests[@]}"; do
-	for device in "${present[@]}"; do calibrate "$device" "$test"; done
+	for device in "${present[@]}"; do set_mtu "$device" "$test" && calibrate "$device" "$test"; done
 done
 iterations[tcp]=$((${iterations[herald.wire_write_bw_64k]:-500} * 4))
 for ((run = 1; run <= BENCH_RUNS; run++)); do
@@ -117,7 +128,7 @@ for ((run = 1; run <= BENCH_RUNS; run++)); do
 			[ "$device.${test%%$'\t'*}" != herald.wire_write_bw_64k ] || {
 				packets_before=$(counter herald_b wire_rx_packets) trains_before=$(counter herald_b wire_rx_trains)
 			}
-			measure "$device" "$test" "$run"
+			set_mtu "$device" "$test" && measure "$device" "$test" "$run"
 			[ "$device.${test%%$'\t'*}" != herald.wire_write_bw_64k ] || packets_per_skb "$run"
 		done
 	done
