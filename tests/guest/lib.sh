@@ -322,18 +322,26 @@ nfs_mount() { mount -t nfs -o "rdma,port=20049,vers=${4:-4.2},nolock" "$1:$2" "$
 client_server() {
 	check "$1" "$2" client_server_body "$3" "$4"
 }
+# Who fails ends the other, which may wait for a message that does not come any more.
 client_server_body() {
-	local server rc=0
+	local server client='' first='' rc=0
 	bash -c "exec $1" &
 	server=$!
 	"${CLIENT_WAIT:-wait_listen}" "${PORT:-18515}" $server || rc=$?
-	[ $rc != 0 ] || bash -c "exec $2" || rc=$?
+	if [ $rc = 0 ]; then
+		bash -c "exec $2" &
+		client=$!
+		wait -n -p first "$server" "$client" || rc=$?
+	fi
 	if [ $rc != 0 ]; then
-		kill "$server" 2>/dev/null
-		wait "$server"
+		kill "$server" $client 2>/dev/null
+		wait "$server" $client
+		[ "$first" != "$server" ] || echo "the server ended first, with status $rc"
 		return $rc
 	fi
-	wait "$server"
+	wait "$client" || rc=$?
+	wait "$server" || rc=$?
+	return $rc
 }
 
 # wait_until CMD...: until CMD succeeds; the time-out is the caller's (check).
