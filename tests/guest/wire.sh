@@ -85,16 +85,30 @@ statistic() { on "$1" rdma statistic show link "w$1/1" | tr -s ' \n' '\n\n' | pa
 # between NAME SECONDS SERVER-HOST SERVER-CMD CLIENT-CMD: as client_server; the client is on the other host. The ping-pongs
 # look at what they have received, but do not fail for it.
 between() {
-	check "$1" "$2" between_body "${@:3}"
+	HANGS_AFTER=$(($2 * FACTOR - 5)) check "$1" "$2" between_body "${@:3}"
 }
 between_body() {
-	local host=$1 out rc=0
+	local host=$1 out watcher='' rc=0
 	out=$(mktemp)
+	if [ -n "${HANGS_AFTER:-}" ]; then
+		look_at_hang "$HANGS_AFTER" &
+		watcher=$!
+	fi
 	SERVER_HOST=$host CLIENT_WAIT=${CLIENT_WAIT:-wait_wire_listen} PORT=${PORT:-$WIRE_PORT} \
-		client_server_body "$(at "$host") $2" "$(at "$(other "$host")") $3" >"$out" 2>&1 || rc=$?
-	[ $rc = 0 ] || { counters a && counters b; } >>"$out" 2>&1
-	cat "$out"
-	! grep "invalid data" "$out" && return $rc
+		client_server_body "$(at "$host") $2" "$(at "$(other "$host")") $3" 2>&1 | tee "$out"
+	rc=${PIPESTATUS[0]}
+	[ -z "$watcher" ] || kill "$watcher"
+	[ "$rc" = 0 ] || { counters a && counters b; }
+	! grep -q "invalid data" "$out" && return "$rc"
+}
+# look_at_hang SECONDS: what there is to see of programs that have not ended by then; soon afterwards they are made to.
+look_at_hang() {
+	local host
+	read -r -t "$1" <> <(:)
+	for host in a b; do
+		counters $host
+		on $host rdma resource show qp link "w$host/1"
+	done
 }
 wait_wire_listen() { # PORT PID
 	wait_until listens_or_gone "$2" on "${SERVER_HOST:-a}" ss -Hltn "sport = :$1" && kill -0 "$2"
