@@ -252,7 +252,7 @@ void expect_state(ibv_qp *qp, ibv_qp_state state)
 
 End::End(const Device &dev, ibv_pd *pd, const QpOptions &o) : mem(pd, o.memory)
 {
-	ibv_qp_init_attr init{};
+	ibv_qp_init_attr_ex init{};
 
 	if (!o.send_cq)
 		own_send_cq = make_cq(dev, o.cq_depth, o.channel, this);
@@ -270,7 +270,10 @@ End::End(const Device &dev, ibv_pd *pd, const QpOptions &o) : mem(pd, o.memory)
 	init.cap.max_send_sge = o.sge;
 	init.cap.max_recv_sge = o.srq ? 0 : o.sge;
 	init.cap.max_inline_data = o.inline_data;
-	qp = Qp(ibv_create_qp(pd, &init));
+	init.comp_mask = IBV_QP_INIT_ATTR_PD | (o.ops ? IBV_QP_INIT_ATTR_SEND_OPS_FLAGS : 0);
+	init.pd = pd;
+	init.send_ops_flags = o.ops;
+	qp = Qp(ibv_create_qp_ex(dev, &init));
 	require(qp, "ibv_create_qp");
 }
 

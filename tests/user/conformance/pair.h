@@ -51,6 +51,7 @@ struct QpOptions {
 	uint32_t sge = 4;
 	uint32_t inline_data = 64;
 	bool sig_all = false;
+	uint64_t ops = 0; /* IBV_QP_EX_WITH_...: it is posted to by the ibv_wr_ functions, too */
 	ibv_srq *srq = nullptr;
 	/* whoever gives no CQs gets one for each queue, on this channel */
 	ibv_cq *send_cq = nullptr;

@@ -162,6 +162,116 @@ TEST_F(WireWrap, AtomicsAreSentAgain)
 	expect_untouched(c, 1);
 }
 
+/*
+ * A19, 9.7.5.2: FLUSH and ATOMIC_WRITE on both sides of the wrap. Their answer is more than an ACK: that of a later one only tells
+ * that it was lost.
+ */
+class WireWrapExtension : public WireWrap {
+protected:
+	static constexpr uint32_t kFirstOfAll = 0xfffffe;
+	static constexpr uint32_t kWrs = 4;
+
+	static WireOptions options()
+	{
+		WireOptions o;
+
+		o.sq_psn = kFirstOfAll;
+		o.qp.ops = IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE;
+		return o;
+	}
+	static uint32_t psn_of_wr(uint32_t i) { return (kFirstOfAll + i) & HERALD_PSN_MASK; }
+	static Bytes value_of_wr(uint32_t i) { return some_bytes(8, 100 + i); }
+
+	/* A FLUSH, an ATOMIC_WRITE, and both again, with their number */
+	static void post_all(const WireConn &c)
+	{
+		ibv_qp_ex *qp = ibv_qp_to_qp_ex(c.end);
+
+		ibv_wr_start(qp);
+		for (uint32_t i = 0; i < kWrs; i++) {
+			qp->wr_id = i;
+			qp->wr_flags = IBV_SEND_SIGNALED;
+			if (i % 2)
+				ibv_wr_atomic_write(qp, 0x78, 0x2000 + 8 * i, value_of_wr(i).data());
+			else
+				ibv_wr_flush(qp, 0x77, 0x10000 + i, 4000 + i, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE);
+		}
+		require_ok(code(ibv_wr_complete(qp)), "ibv_wr_complete");
+	}
+	static void expect_wrs(const WireConn &c, uint32_t from)
+	{
+		for (uint32_t i = from; i < kWrs; i++) {
+			const WirePacket p = c.next(i % 2 ? HERALD_BTH_RC_ATOMIC_WRITE : HERALD_BTH_RC_FLUSH);
+
+			EXPECT_EQ(p.h.psn, psn_of_wr(i)) << p.text();
+			if (i % 2) {
+				EXPECT_EQ(p.h.va, 0x2000u + 8 * i);
+				EXPECT_EQ(p.h.rkey, 0x78u);
+				EXPECT_EQ(p.payload, value_of_wr(i));
+			} else {
+				EXPECT_EQ(p.h.va, 0x10000u + i);
+				EXPECT_EQ(p.h.rkey, 0x77u);
+				EXPECT_EQ(p.h.dmalen, 4000u + i);
+				EXPECT_EQ(p.h.flush_placement, IBV_FLUSH_GLOBAL);
+				EXPECT_EQ(p.h.flush_selectivity, IBV_FLUSH_RANGE);
+				EXPECT_TRUE(p.payload.empty());
+			}
+		}
+	}
+	static void answer(const WireConn &c, uint32_t i)
+	{
+		c.send(c.packet(HERALD_BTH_RC_RDMA_READ_RESPONSE_ONLY, psn_of_wr(i))
+			       .aeth(HERALD_AETH_NO_CREDITS, i + 1));
+	}
+};
+
+TEST_F(WireWrapExtension, IsSentAgain)
+{
+	WireConn c = connect(options());
+
+	post_all(c);
+	expect_wrs(c, 0);
+	answer(c, 0);
+	expect_ok(c.end.scq, 0);
+	c.ack(psn_of_wr(1), HERALD_AETH_NAK_SEQUENCE);
+	expect_wrs(c, 1);
+	answer(c, 1);
+	expect_ok(c.end.scq, 1);
+	/* an ACK is not enough, nor is the answer to the next one */
+	c.ack(psn_of_wr(2));
+	expect_wrs(c, 2);
+	EXPECT_TRUE(c.drain().empty());
+	expect_empty(c.end.scq);
+	c.ack(psn_of_wr(2), HERALD_AETH_NAK_SEQUENCE);
+	expect_wrs(c, 2);
+	answer(c, 2);
+	expect_ok(c.end.scq, 2);
+	expect_empty(c.end.scq);
+	answer(c, 3);
+	expect_ok(c.end.scq, 3);
+	expect_untouched(c, psn_of_wr(kWrs));
+}
+
+TEST_F(WireWrapExtension, AnswersThatWereLost)
+{
+	WireConn c = connect(options());
+
+	post_all(c);
+	expect_wrs(c, 0);
+	for (uint32_t done = 0; done < 2; done++) {
+		answer(c, done + 1);
+		expect_wrs(c, done);
+		expect_empty(c.end.scq);
+		answer(c, done);
+		expect_ok(c.end.scq, done);
+	}
+	answer(c, 2);
+	answer(c, 3);
+	expect_ok(c.end.scq, 2);
+	expect_ok(c.end.scq, 3);
+	expect_untouched(c, psn_of_wr(kWrs));
+}
+
 /* ------------------------------------------------------------ responder -- */
 
 class WireWrapRequest : public WireTest, public ::testing::WithParamInterface<bool> {
