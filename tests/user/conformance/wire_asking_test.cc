@@ -60,7 +60,7 @@ protected:
 	}
 };
 
-/* 9.2, AckReq: the end of a message asks, and not its first packet, which of a WRITE travels alone. */
+/* 9.2, AckReq: the end of a message asks, and not its first packet, though a WRITE's is not in one train with all others. */
 TEST_F(WireAsking, AtTheEnd)
 {
 	WireConn c = connect(options());

@@ -118,3 +118,31 @@ TEST_F(WireRequester, TogetherOnceMore)
 	for (uint64_t i = 0; i < 5; i++)
 		expect_ok(c.end.scq, i);
 }
+
+/* A WRITE's first packet is longer than the others: one more is in its train, as long as it may be, and then come the others. */
+TEST_F(WireRequester, FirstTakesOneAlong)
+{
+	static constexpr std::array<std::pair<uint32_t, uint64_t>, 4> cases = {
+		{{256, 1}, {300, 1}, {512, 1}, {900, 2}}};
+	WireConn c = connect();
+	uint32_t psn = 5000;
+
+	c.end.mem.fill(11);
+	for (const auto &[length, trains] : cases) {
+		const uint64_t before = counter("wire_tx_trains");
+		uint32_t off = 0;
+
+		Send(IBV_WR_RDMA_WRITE_WITH_IMM, 1).from(c.end.mem, 0, length).to(0x1000, 0x4242).imm(7).post(c.end);
+		while (off < length) {
+			const WirePacket p = c.next();
+
+			EXPECT_EQ(p.h.psn, psn++);
+			ASSERT_EQ(p.payload.size(), std::min(length - off, 256u));
+			EXPECT_EQ(differs(p.payload.data(), c.end.mem.data() + off, p.payload.size()), -1);
+			off += p.payload.size();
+		}
+		EXPECT_EQ(counter("wire_tx_trains") - before, trains) << length << " bytes";
+		c.ack(psn - 1);
+		expect_ok(c.end.scq, 1);
+	}
+}
