@@ -368,7 +368,9 @@ static bool advance_wire(struct herald_qp *qp, unsigned int may, struct budget *
 		herald_wire_purge(qp->wire, &qp->wire->responses);
 		if (!herald_wire_flush(qp, d))
 			return false;
-		budget->ops--;
+		/* gather() may have used them up */
+		if (budget->ops)
+			budget->ops--;
 		return true;
 	}
 	progress = herald_wire_advance(qp, may, &bytes, d);

@@ -170,7 +170,7 @@ static u32 train_length(struct herald_qp *qp, const struct herald_wire_op *slot)
 
 	if (n <= 1)
 		return 1;
-	/* the first packet of a WRITE is longer than the others, of which one may be the last here */
+	/* a WRITE's first packet is longer than the others, of which one may be the last here */
 	if (row->kind == HERALD_KIND_WRITE && w->req.next == slot->first)
 		return 2;
 	/* ... and the last one may be, with what else it carries */
@@ -181,9 +181,16 @@ static u32 train_length(struct herald_qp *qp, const struct herald_wire_op *slot)
 	return n;
 }
 
+/* Was the next packet sent before? */
+static bool is_repeated(const struct herald_wire_qp *w)
+{
+	return herald_psn_diff(w->req.next, w->req.end) < 0;
+}
+
 /*
  * Is the train of @n PSNs to be answered?  The end of a message always is; what is long, several
- * times in a window, lest that is full before an answer comes.
+ * times in a window, lest that is full before an answer comes; and what is sent again, lest the
+ * time is over each time before the part that was to be answered has arrived.
  */
 static bool wants_answer(const struct herald_qp *qp, const struct herald_wire_op *slot, u32 n)
 {
@@ -192,7 +199,8 @@ static bool wants_answer(const struct herald_qp *qp, const struct herald_wire_op
 
 	if (qp->type != IB_QPT_RC || herald_wire_answered_by_data(&slot->op))
 		return false;
-	return end > herald_psn_diff(slot->last, slot->first) || begin / each != end / each;
+	return end > herald_psn_diff(slot->last, slot->first) || begin / each != end / each ||
+	       is_repeated(qp->wire);
 }
 
 /* The train leaves, and with it @n PSNs. */
@@ -204,7 +212,7 @@ static void leave_with(struct herald_qp *qp, const struct herald_wire_op *slot,
 	if (wants_answer(qp, slot, n))
 		herald_train_ask(train);
 	train->fate = slot->fate;
-	train->repeated = herald_psn_diff(w->req.next, w->req.end) < 0;
+	train->repeated = is_repeated(w);
 	train->ahead = herald_psn_diff(w->req.end, w->req.next) + n;
 	herald_train_send(train);
 	w->req.next = herald_psn_add(w->req.next, n);

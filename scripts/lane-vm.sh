@@ -41,7 +41,7 @@ exec_vm() {
 	debug)
 		# its ACPI interpreter, under KASAN and emulation, takes longer than everything else at boot; without it
 		# the kernel sees one CPU a socket
-		SMP=2,sockets=2 qemu_words "$2" 4G -kernel "$KERNEL/arch/x86/boot/bzImage" -append "$(qemu_cmdline) acpi=off"
+		CPUS=2,sockets=2 qemu_words "$2" 4G -kernel "$KERNEL/arch/x86/boot/bzImage" -append "$(qemu_cmdline) acpi=off"
 		exec setsid "${QEMU[@]}"
 		;;
 	stock)
@@ -55,6 +55,9 @@ exec_vm() {
 	esac
 }
 
+CPUS=2 # of QEMU's machines
+
+# The emulated TSC is good, but the kernel would not believe it, and ask an HPET, which takes the emulator many microseconds.
 qemu_cmdline() {
 	echo "console=ttyS0 root=/dev/vda rw init=/sbin/herald-init herald.job=9p loglevel=4 panic=-1 oops=panic tsc=reliable"
 }
@@ -65,11 +68,21 @@ stock_qemu() {
 		-append "$(qemu_cmdline) log_buf_len=2M kfence.sample_interval=100 ${*:3}"
 }
 
-# Without "erms" the kernel copies and clears by words: the emulator runs `rep movsb` and `rep stosb` byte by byte, at a
-# hundredth of the speed that a processor has for them, and they would be all that is seen of anything that moves bytes.
+# Without "erms" and its younger relatives the kernel copies and clears by words: the emulator runs `rep movsb` and `rep stosb`
+# byte by byte, at a hundredth of the speed that a processor has for them, and they would be all that is seen of anything
+# that moves bytes.
+qemu_cpu() {
+	local cpu=max known flag
+	known=" $(qemu-system-x86_64 -cpu help | tr -s '[:space:]' ' ') "
+	for flag in erms fsrm fsrs fzrm; do
+		case $known in *" $flag "*) cpu+=,$flag=off ;; esac
+	done
+	echo "$cpu"
+}
+
 qemu_words() { # JOB-FOLDER MEMORY ARG...
 	QEMU=(
-		qemu-system-x86_64 -accel "tcg,thread=multi" -cpu "max,erms=off" -smp "${SMP:-2}" -m "$2"
+		qemu-system-x86_64 -accel "tcg,thread=multi" -cpu "$(qemu_cpu)" -smp "$CPUS" -m "$2"
 		-nodefaults -no-user-config -no-reboot -display none -monitor none -serial stdio
 		-drive "file=$IMAGE/root.ext2,format=raw,if=virtio,snapshot=on"
 		-virtfs "local,path=$1,mount_tag=job,security_model=none,id=job"

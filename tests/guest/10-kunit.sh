@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# The KUnit modules: pure tables, the WQE codec, memory. The stock kernel has no KUnit.
+# The KUnit modules: pure tables, the WQE codec, memory, the wire responder between its neighbours. The stock kernel has no KUnit.
 # timeout: 120
 # lanes: uml debug
 . "$(dirname "$0")/lib.sh"

@@ -122,13 +122,13 @@ write_to_b() { # MESSAGES OPTIONS...
 		"ib_write_bw -d wa -x $GID_a_v4 -p $WIRE_PORT -F -n $n $* $ADDRESS_b"
 }
 
-# five WRITEs of three packets: each one's first one, and the other two, and what comes of them
+# five WRITEs of three packets: each one's first two, and the last one, and what comes of them
 wire_traffic() {
 	local to_b
 	traced write_to_b 5 -s 2500 -m 1024 || return 1
 	to_b=$(sed -n 's/.*herald_wire_send: device=wa .* dest_qpn=\([0-9]*\) opcode=RC_RDMA_WRITE_FIRST .*/\1/p' "$RESULTS/trace" | sort -u)
-	fired 5 'herald_wire_send: device=wa qpn=[1-9][0-9]* dest_qpn=[1-9][0-9]* opcode=RC_RDMA_WRITE_FIRST psn=[0-9]+ packets=1 bytes=1056 verdict=sent' &&
-		fired 5 'herald_wire_send: device=wa qpn=[1-9][0-9]* dest_qpn=[1-9][0-9]* opcode=RC_RDMA_WRITE_MIDDLE psn=[0-9]+ packets=2 bytes=1508 verdict=sent' &&
+	fired 5 'herald_wire_send: device=wa qpn=[1-9][0-9]* dest_qpn=[1-9][0-9]* opcode=RC_RDMA_WRITE_FIRST psn=[0-9]+ packets=2 bytes=2096 verdict=sent' &&
+		fired 5 'herald_wire_send: device=wa qpn=[1-9][0-9]* dest_qpn=[1-9][0-9]* opcode=RC_RDMA_WRITE_LAST psn=[0-9]+ packets=1 bytes=468 verdict=sent' &&
 		as_many herald_wire_receive "device=wb dest_qpn=$to_b opcode=RC_RDMA_WRITE_.* verdict=delivered" 15 &&
 		as_many herald_wire_receive "device=wa .*opcode=RC_ACKNOWLEDGE .*verdict=delivered" \
 			"$(packets herald_wire_send "device=wb qpn=$to_b .*opcode=RC_ACKNOWLEDGE .*verdict=sent")" &&

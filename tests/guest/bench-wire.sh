@@ -3,7 +3,7 @@
 #
 # Speed of software RDMA devices over a wire: two devices each, on the two ends of a veth pair, so that every byte goes
 # through the IP stack. scripts/bench.sh starts it and says how the numbers are made. Not a test: no number fails it, only a
-# herald run that does not end well. BENCH_DEVICES, BENCH_TESTS, BENCH_RUNS and BENCH_SECONDS as in bench.sh.
+# run of herald or TCP that does not end well. BENCH_DEVICES, BENCH_TESTS, BENCH_RUNS and BENCH_SECONDS as in bench.sh.
 # timeout: 900
 # lanes: none
 . "$(dirname "$0")/lib.sh"
@@ -14,14 +14,14 @@ read -r -a devices <<<"$BENCH_DEVICES"
 mapfile -t tests < <(select_tests wire "$BENCH_TESTS")
 readonly MTU=9000
 
-# set_mtu TYPE TEST-LINE: of the interfaces, before the test: that of Ethernet itself if the test's name ends in it
+# set_mtu TYPE TEST: of the interfaces, before the test: that of Ethernet itself if the test's name ends in it
 set_mtu() {
 	local index=index_$1 mtu=$MTU end ns
-	case ${2%%$'\t'*} in *_1500) mtu=1500 ;; esac
+	case $2 in *_1500) mtu=1500 ;; esac
 	for end in a b; do
 		ns=()
 		[ "$1" != herald ] || ns=(-n "$1_$end")
-		ip "${ns[@]}" link set "v$end${!index}" mtu "$mtu"
+		ip "${ns[@]}" link set "v$end${!index}" mtu "$mtu" || return 1
 	done
 }
 
@@ -89,6 +89,7 @@ wait_server() { # TYPE PID
 # TCP over herald's own cable
 tcp() { # RUN
 	local log=$RESULTS/bench.tcp.$1.log server rate
+	set_mtu herald tcp || { fail "tcp.$1" "no MTU" && return; }
 	ip netns exec herald_b iperf3 -s -1 -p $((5201 + $1)) >/dev/null &
 	server=$!
 	wait_until listens_or_gone $server ip netns exec herald_b ss -Hltn "sport = :$((5201 + $1))"
@@ -118,7 +119,10 @@ add_devices add_pair || exit 1
 declare -A iterations
 packets_before=0 trains_before=0
 for test in "${tests[@]}"; do
-	for device in "${present[@]}"; do set_mtu "$device" "$test" && calibrate "$device" "$test"; done
+	for device in "${present[@]}"; do
+		set_mtu "$device" "${test%%$'\t'*}" || exit 1
+		calibrate "$device" "$test"
+	done
 done
 iterations[tcp]=$((${iterations[herald.wire_write_bw_64k]:-500} * 4))
 for ((run = 1; run <= BENCH_RUNS; run++)); do
@@ -128,7 +132,8 @@ for ((run = 1; run <= BENCH_RUNS; run++)); do
 			[ "$device.${test%%$'\t'*}" != herald.wire_write_bw_64k ] || {
 				packets_before=$(counter herald_b wire_rx_packets) trains_before=$(counter herald_b wire_rx_trains)
 			}
-			set_mtu "$device" "$test" && measure "$device" "$test" "$run"
+			set_mtu "$device" "${test%%$'\t'*}" || exit 1
+			measure "$device" "$test" "$run"
 			[ "$device.${test%%$'\t'*}" != herald.wire_write_bw_64k ] || packets_per_skb "$run"
 		done
 	done

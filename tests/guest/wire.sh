@@ -98,8 +98,10 @@ between_body() {
 		client_server_body "$(at "$host") $2" "$(at "$(other "$host")") $3" 2>&1 | tee "$out"
 	rc=${PIPESTATUS[0]}
 	[ -z "$watcher" ] || kill "$watcher"
-	[ "$rc" = 0 ] || { counters a && counters b; }
-	! grep -q "invalid data" "$out" && return "$rc"
+	[ "$rc" = 0 ] && ! grep "invalid data" "$out" && return 0
+	counters a && counters b && grep "invalid data" "$out"
+	[ "$rc" != 0 ] && return "$rc"
+	return 1
 }
 # look_at_hang SECONDS: what there is to see of programs that have not ended by then; soon afterwards they are made to.
 look_at_hang() {

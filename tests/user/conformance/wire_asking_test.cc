@@ -101,3 +101,22 @@ TEST_F(WireAsking, PacketsThatTravelAlone)
 	EXPECT_EQ(asking(c, IBV_WR_SEND, 5000 + kLong, kLong * 256), some);
 	EXPECT_EQ(counter("wire_tx_trains") - before, 2 * kLong);
 }
+
+/* ... and what is sent again asks with each train: 9.7.6.1.3 counts retries until there is an answer, to whatever part. */
+TEST_F(WireAsking, WhatIsSentAgain)
+{
+	WireOptions o = options();
+
+	o.path.timeout = 17;
+	WireConn c = connect(o);
+	Send(IBV_WR_RDMA_WRITE, 1).from(c.end.mem, 0, 700).to(0x1000, 1).post(c.end);
+	for (const std::array<bool, 3> &asks : {std::array<bool, 3>{false, false, true}, {false, true, true}})
+		for (uint32_t i = 0; i < 3; i++) {
+			const WirePacket p = c.next();
+
+			EXPECT_EQ(p.h.psn, 5000 + i);
+			EXPECT_EQ(p.h.ack_req, asks[i]) << "packet " << i;
+		}
+	c.ack(5002);
+	expect_ok(c.end.scq, 1);
+}

@@ -391,7 +391,7 @@ TEST_F(WireRequester, ReadResponseAcknowledges)
 		expect_ok(c.end.scq, id);
 }
 
-/* 9.7.3.2, 11.2.4.2: no more READs and atomics are out than the peer can answer, and what follows waits behind them. */
+/* 9.7.3.2, 11.2.5.2: no more READs and atomics are out than the peer can answer, and what follows waits behind them. */
 TEST_F(WireRequester, ReadsAreLimited)
 {
 	WireOptions o;
