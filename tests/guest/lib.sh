@@ -352,16 +352,8 @@ wait_until() {
 # wait_listen PORT [PID]: until a TCP socket listens on PORT, or PID is gone.
 wait_listen() { wait_until listens_or_gone "${2:-$$}" ss -Hltn "sport = :$1" && kill -0 "${2:-$$}"; }
 # wait_cm_listen PORT [PID]: the same for an RDMA CM listener.
-wait_cm_listen() {
-	wait_until listens_or_gone "${2:-$$}" cm_listener "$1" && { [ -z "${2:-}" ] || wait_until waits_or_gone "$2"; } && kill -0 "${2:-$$}"
-}
+wait_cm_listen() { wait_until listens_or_gone "${2:-$$}" cm_listener "$1" && kill -0 "${2:-$$}"; }
 cm_listener() { rdma resource show cm_id | grep "state LISTEN.*:$1\b"; }
-# The listener is in that state before rdma_listen(3) is over; then its process waits for somebody.
-waits_or_gone() { # PID
-	local state
-	read -r _ _ state _ 2>/dev/null </proc/"$1"/stat || return 0
-	[ "$state" != R ] && [ "$state" != D ]
-}
 listens_or_gone() { # PID CMD...: CMD prints something, or PID is gone
 	! kill -0 "$1" 2>/dev/null || [ -n "$("${@:2}")" ]
 }

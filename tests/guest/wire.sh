@@ -117,7 +117,7 @@ wait_wire_listen() { # PORT PID
 }
 # A listener may be of either host's process: in the namespace mode "shared" both see all.
 wait_wire_cm() { # PORT PID
-	wait_until listens_or_gone "$2" cm_listener_on "${SERVER_HOST:-a}" "$1" && wait_until waits_or_gone "$2" && kill -0 "$2"
+	wait_until listens_or_gone "$2" cm_listener_on "${SERVER_HOST:-a}" "$1" && kill -0 "$2"
 }
 cm_listener_on() { on "$1" rdma resource show cm_id | grep "state LISTEN.*:$2\b"; }
 
