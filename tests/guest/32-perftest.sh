@@ -10,11 +10,19 @@
 n=${ITERS:-$((200 / FACTOR + 20))}
 port=18700
 
+# wait_asleep PORT PID: a listener is in that state before rdma_listen(3) is over; then perftest sleeps until somebody comes.
+wait_asleep() { wait_cm_listen "$@" && wait_until asleep_or_gone "$2" && kill -0 "$2"; }
+asleep_or_gone() { # PID
+	local state
+	read -r _ _ state _ 2>/dev/null </proc/"$1"/stat || return 0
+	[ "$state" != R ] && [ "$state" != D ]
+}
+
 run() { # NAME PROGRAM OPTIONS...
 	local name=$1 program=$2 wait=wait_listen
 	shift 2
 	port=$((port + 1))
-	case " $* " in *' -R '*) wait=wait_cm_listen ;; esac
+	case " $* " in *' -R '*) wait=wait_asleep ;; esac
 	CLIENT_WAIT=$wait PORT=$port client_server "$name" 40 "$program -d perf0 -x $gid -p $port -n $n -F $*" \
 		"$program -d perf0 -x $gid -p $port -n $n -F $* 192.0.2.1"
 }
