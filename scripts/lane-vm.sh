@@ -57,7 +57,7 @@ exec_vm() {
 
 CPUS=2 # of QEMU's machines
 
-# The emulated TSC is good, but the kernel would not believe it, and ask an HPET, which takes the emulator many microseconds.
+# The emulated TSC is good, but the kernel would not believe it, and ask an HPET, at which the emulator leaves its fast path.
 qemu_cmdline() {
 	echo "console=ttyS0 root=/dev/vda rw init=/sbin/herald-init herald.job=9p loglevel=4 panic=-1 oops=panic tsc=reliable"
 }
@@ -69,8 +69,7 @@ stock_qemu() {
 }
 
 # Without "erms" and its younger relatives the kernel copies and clears by words: the emulator runs `rep movsb` and `rep stosb`
-# byte by byte, at a hundredth of the speed that a processor has for them, and they would be all that is seen of anything
-# that moves bytes.
+# byte by byte, and they would be all that is seen of anything that moves bytes.
 qemu_cpu() {
 	local cpu=max known flag
 	known=" $(qemu-system-x86_64 -cpu help | tr -s '[:space:]' ' ') "
