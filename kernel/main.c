@@ -58,9 +58,13 @@ static int __init herald_init(void)
 	if (!herald_wq)
 		return -ENOMEM;
 
-	err = herald_qp_module_init();
+	err = herald_crc_init();
 	if (err)
 		goto destroy_wq;
+
+	err = herald_qp_module_init();
+	if (err)
+		goto exit_crc;
 
 	err = herald_device_module_init();
 	if (err)
@@ -78,6 +82,8 @@ exit_device:
 	herald_device_module_exit();
 exit_qp:
 	herald_qp_module_exit();
+exit_crc:
+	herald_crc_exit();
 destroy_wq:
 	destroy_workqueue(herald_wq);
 	return err;
@@ -94,6 +100,7 @@ static void __exit herald_exit(void)
 	destroy_workqueue(herald_wq);
 	herald_qp_module_exit();
 	rcu_barrier();
+	herald_crc_exit();
 }
 
 module_init(herald_init);

@@ -443,8 +443,8 @@ static u32 icrc(u8 *head, u32 head_len, const u8 *bth, u32 len)
 
 	memcpy(head + head_len, bth, HERALD_BTH_LEN);
 	head[head_len + 4] = 0xff;
-	crc = crc32_le(ICRC_SEED, head, head_len + HERALD_BTH_LEN);
-	return ~crc32_le(crc, bth + HERALD_BTH_LEN, len - HERALD_BTH_LEN);
+	crc = herald_crc32_le(ICRC_SEED, head, head_len + HERALD_BTH_LEN);
+	return ~herald_crc32_le(crc, bth + HERALD_BTH_LEN, len - HERALD_BTH_LEN);
 }
 
 u32 herald_icrc_v4(const u8 *ip, const u8 *udp, u16 id, const u8 *bth, u32 len)

@@ -7,6 +7,8 @@
 #ifndef HERALD_COMPAT_H
 #define HERALD_COMPAT_H
 
+#include <linux/types.h>
+
 /* needed until 6.12: devices belong to a network namespace from their start */
 #ifndef HAVE_ALLOC_DEVICE_WITH_NET
 #define ib_alloc_device_with_net(drv_struct, member, net)	\
@@ -62,6 +64,17 @@
 #define herald_flow4_set_tos(fl, tos)	((fl)->flowi4_dscp = inet_dsfield_to_dscp(tos))
 #else
 #define herald_flow4_set_tos(fl, tos)	((fl)->flowi4_tos = (tos) & INET_DSCP_MASK)
+#endif
+
+/* needed until 6.12: crc32_le() with what the processor has for it; see crc.c */
+#ifdef HAVE_CRC32_OPTIMIZATIONS
+#define herald_crc32_le(crc, p, len)	crc32_le(crc, p, len)
+static inline int herald_crc_init(void) { return 0; }
+static inline void herald_crc_exit(void) {}
+#else
+u32 herald_crc32_le(u32 crc, const void *p, size_t len);
+int herald_crc_init(void);
+void herald_crc_exit(void);
 #endif
 
 /* The operations whose prototypes differ; see ops.c. */

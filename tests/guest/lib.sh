@@ -251,7 +251,7 @@ load_module() {
 try_module() { load_module "$1" 2>/dev/null || true; }
 
 # load_modules: the RDMA core's user interfaces and the module of DEV_TYPE; herald with leave to provoke events.
-# WIRE: how it uses the wire (the module's parameter).
+# WIRE, CRC: how it uses the wire, and what computes its CRCs (the module's parameters).
 load_modules() {
 	local module=$DEV_TYPE
 	try_module ib_uverbs
@@ -259,7 +259,7 @@ load_modules() {
 	try_module ib_umad
 	case $module in
 	rxe) module=rdma_rxe ;;
-	herald) set -- provoke=1 ${WIRE:+"wire=$WIRE"} "$@" ;;
+	herald) set -- provoke=1 ${WIRE:+"wire=$WIRE"} ${CRC:+"crc=$CRC"} "$@" ;;
 	esac
 	load_module "$module" "$@"
 }

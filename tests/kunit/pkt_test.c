@@ -6,6 +6,7 @@
 #include <kunit/test.h>
 #include <linux/slab.h>
 
+#include "../../kernel/compat/crc.c"
 #include "../../kernel/pkt.c"
 /* after it: its short names are in the way */
 #include "../../kernel/opcode.c"
@@ -62,6 +63,50 @@ static void pkt_icrc_test(struct kunit *test)
 	expect_icrc(test, long_v6, sizeof(long_v6), LONG_PAYLOAD, 0x709b03d1);
 }
 
+/* CRC-32 as it is defined, bit by bit */
+static u32 crc_by_bits(u32 crc, const u8 *p, u32 len)
+{
+	int bit;
+
+	while (len--) {
+		crc ^= *p++;
+		for (bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+	}
+	return crc;
+}
+
+static void expect_crcs(struct kunit *test, const u8 *buf)
+{
+	u32 at, len;
+
+	for (at = 0; at < 8; at++)
+		for (len = 0; len < 700; len += 1 + len / 32)
+			KUNIT_EXPECT_EQ(test, herald_crc32_le(~at, buf + at, len),
+					crc_by_bits(~at, buf + at, len));
+}
+
+/* Where crc32_le() does not know what the processor has, the crypto API computes the same. */
+static void pkt_crc_test(struct kunit *test)
+{
+	u8 *buf = kunit_kmalloc(test, LONG_PAYLOAD, GFP_KERNEL);
+	u32 i;
+
+	KUNIT_ASSERT_NOT_NULL(test, buf);
+	for (i = 0; i < LONG_PAYLOAD; i++)
+		buf[i] = 7 * i + (i >> 8);
+	expect_crcs(test, buf);
+#ifndef HAVE_CRC32_OPTIMIZATIONS
+	crc_mode = CRC_CRYPTO;
+	KUNIT_ASSERT_EQ(test, herald_crc_init(), 0);
+	KUNIT_EXPECT_TRUE(test, static_key_enabled(&crc_by_crypto));
+	expect_crcs(test, buf);
+	pkt_icrc_test(test);
+	herald_crc_exit();
+	KUNIT_EXPECT_FALSE(test, static_key_enabled(&crc_by_crypto));
+#endif
+}
+
 static void pkt_round_trip_test(struct kunit *test)
 {
 	u8 buf[HERALD_PKT_HDR_MAX + HERALD_ICRC_LEN] = { }, again[HERALD_PKT_HDR_MAX];
@@ -87,6 +132,7 @@ static void pkt_round_trip_test(struct kunit *test)
 
 static struct kunit_case pkt_kcases[] = {
 	KUNIT_CASE(pkt_icrc_test),
+	KUNIT_CASE(pkt_crc_test),
 	KUNIT_CASE(pkt_round_trip_test),
 	{}
 };

@@ -14,6 +14,7 @@
 #include "../../kernel/qp_state.c"
 /* some have short names that are in the way of the next one's */
 #undef ROW
+#include "../../kernel/compat/crc.c"
 #include "../../kernel/pkt.c"
 #include "../../kernel/opcode.c"
 

@@ -18,4 +18,7 @@ static inline u32 crc32_le(u32 crc, const void *p, size_t len)
 	return crc;
 }
 
+/* kernel/compat/compat.h */
+#define herald_crc32_le(crc, p, len)	crc32_le(crc, p, len)
+
 #endif /* HERALD_SHIM_LINUX_CRC32_H */
