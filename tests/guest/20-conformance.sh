@@ -61,4 +61,13 @@ check load_over_the_wire 30 load_modules wire=force || exit 1
 check link_add 20 link_add conf2 dum0 || exit 1
 run_suites conf2 "$over_the_wire"
 check link_del 20 link_del conf2
+
+# And from one namespace to another: a pair's other end is of the device there. What has one device's address, region or
+# events for both ends does not fit.
+apart='RcOps.*:RcTest.*:UcTest.*:StatusTest.*:FlushTest.*:SrqTest.*'
+JOB=20-conformance-apart
+device_apart() { ip netns exec B rdma link add conf4 type "$DEV_TYPE" netdev apart1; }
+check cable 20 veth_pair apart0 203.0.113.1/24 apart1 203.0.113.2/24 "" B || exit 1
+check link_add 20 link_add conf3 apart0 && check link_add_there 20 device_apart || exit 1
+HERALD_PEER=conf4 run_suites conf3 "$apart"
 exit 0

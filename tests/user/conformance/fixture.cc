@@ -94,6 +94,11 @@ static bool is_v4(const ibv_gid &gid)
 	return memcmp(gid.raw, prefix, sizeof(prefix)) == 0;
 }
 
+bool Device::is_v4(int gid_index) const
+{
+	return conformance::is_v4(gid(gid_index));
+}
+
 std::optional<int> Device::find_gid(Family family) const
 {
 	for (int i = 0; i < port.gid_tbl_len; i++) {
@@ -102,7 +107,7 @@ std::optional<int> Device::find_gid(Family family) const
 		if (ibv_query_gid_ex(ctx, port_num, i, &entry, 0) || entry.gid_type != IBV_GID_TYPE_ROCE_V2)
 			continue;
 		/* a link-local one will not do: on lo nothing leads to it */
-		if (is_v4(entry.gid) == (family == Family::v4) &&
+		if (conformance::is_v4(entry.gid) == (family == Family::v4) &&
 		    !(entry.gid.raw[0] == 0xfe && entry.gid.raw[1] == 0x80))
 			return i;
 	}

@@ -109,6 +109,7 @@ public:
 	/* The GID that tests use unless they say otherwise: HERALD_GID_INDEX, an IPv4 one, an IPv6 one. */
 	int gid_index() const;
 	ibv_gid gid(int index) const;
+	bool is_v4(int gid_index) const;
 
 	Context ctx;
 	std::string name;

@@ -3,6 +3,7 @@
  * The conformance tests of a verbs device.
  *
  *	HERALD_DEV=NAME		the device (default: the first)
+ *	HERALD_PEER=NAME	the device of a pair's other end (default: the same), which the first one must reach
  *	HERALD_GID_INDEX=N	the GID (default: the first RoCEv2 one, IPv4 before IPv6)
  *	FACTOR=N		the machine is N times slower than a fast one
  *	HERALD_PATIENCE=N	seconds to wait for what must happen (default: 30 x FACTOR)

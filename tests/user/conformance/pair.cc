@@ -279,20 +279,73 @@ End::End(const Device &dev, ibv_pd *pd, const QpOptions &o) : mem(pd, o.memory)
 
 Pair::Pair(const Device &dev, ibv_pd *pd, const QpOptions &o, const Path &path) : Pair(dev, pd, o, o, path) {}
 
+static bool brings_objects(const QpOptions &o)
+{
+	return o.srq || o.send_cq || o.recv_cq || o.channel;
+}
+
+/* HERALD_PEER's, opened once: its objects may outlive a test's own. */
+static Side peer_side(const Side &first)
+{
+	const char *name = getenv("HERALD_PEER");
+
+	if (!name)
+		return first;
+	static const Device peer{name};
+	static const Pd peer_pd = make_pd(peer);
+	return {peer, peer_pd};
+}
+
+static Side side_of_a(const Side &first, const QpOptions &a, const QpOptions &b)
+{
+	return brings_objects(b) && !brings_objects(a) ? peer_side(first) : first;
+}
+
+static Side side_of_b(const Side &first, const QpOptions &b)
+{
+	return brings_objects(b) ? first : peer_side(first);
+}
+
 Pair::Pair(const Device &dev, ibv_pd *pd, const QpOptions &oa, const QpOptions &ob, const Path &path)
-	: a(dev, pd, oa), b(dev, pd, ob)
+	: at_a(side_of_a({dev, pd}, oa, ob)), at_b(side_of_b({dev, pd}, ob)), a(at_a.dev, at_a.pd, oa),
+	  b(at_b.dev, at_b.pd, ob)
 {
 	connect(dev, path);
 }
 
+/* A path of `dev` as this side's: by its own GID of the same family. */
+static Path path_at(const Side &side, const Device &dev, const Path &path)
+{
+	Path own = path;
+
+	if (&side.dev != &dev && path.gid_index >= 0)
+		own.gid_index = side.dev.find_gid(dev.is_v4(path.gid_index) ? Family::v4 : Family::v6).value_or(-1);
+	return own;
+}
+
+static ibv_gid gid_at(const Side &side, const Path &path)
+{
+	return side.dev.gid(path.gid_index >= 0 ? path.gid_index : side.dev.gid_index());
+}
+
+static void to_rtr_towards(const Side &side, ibv_qp *qp, const Path &path, uint32_t qpn, const ibv_gid &dgid)
+{
+	Attr at = rtr_attr(side.dev, qp->qp_type, path, qpn);
+
+	at.a.ah_attr.grh.dgid = dgid;
+	modify(qp, at);
+}
+
 void Pair::connect(const Device &dev, const Path &path)
 {
-	to_init(a, path);
-	to_init(b, path);
-	to_rtr(dev, a, b.num(), path);
-	to_rtr(dev, b, a.num(), path);
-	to_rts(dev, a, path);
-	to_rts(dev, b, path);
+	const Path path_a = path_at(at_a, dev, path), path_b = path_at(at_b, dev, path);
+
+	to_init(a, path_a);
+	to_init(b, path_b);
+	to_rtr_towards(at_a, a, path_a, b.num(), gid_at(at_b, path_b));
+	to_rtr_towards(at_b, b, path_b, a.num(), gid_at(at_a, path_a));
+	to_rts(at_a.dev, a, path_a);
+	to_rts(at_b.dev, b, path_b);
 }
 
 Ah make_ah(const Device &, ibv_pd *pd, int sgid_index, const ibv_gid &dgid)

@@ -113,7 +113,16 @@ public:
 	Qp qp;
 };
 
-/* Two connected ends of one device. */
+/* A device and a protection domain of it. */
+struct Side {
+	const Device &dev;
+	ibv_pd *pd;
+};
+
+/*
+ * Two connected ends: of one device, or, if HERALD_PEER names another one, which the first one reaches, one end is of that:
+ * b, or a if b is given objects (an SRQ, a CQ, a channel). With objects for both, both are of the first one.
+ */
 class Pair {
 public:
 	Pair(const Device &dev, ibv_pd *pd, const QpOptions &options = {}, const Path &path = {});
@@ -121,6 +130,7 @@ public:
 
 	void connect(const Device &dev, const Path &path);
 
+	Side at_a, at_b;
 	End a, b;
 };
 

@@ -134,7 +134,7 @@ TEST_F(RcOps, FetchAndAdd)
 TEST_F(RcOps, AtomicsAreAtomic)
 {
 	Pair p = make_pair(), q = make_pair();
-	Region word(pd, 4096);
+	Region word(p.at_b.pd, 4096);
 	auto *target = reinterpret_cast<uint64_t *>(word.data());
 	const int n = 2000;
 	auto work = [&](Pair &pair) {

@@ -20,14 +20,14 @@ protected:
 	void expect_responder_well(Pair &p)
 	{
 		EXPECT_EQ(state_of(p.b), IBV_QPS_RTS);
-		expect_no_async(dev);
+		expect_no_async(p.at_b.dev);
 	}
 	void expect_responder_dead(Pair &p, std::optional<ibv_event_type> event)
 	{
 		expect_state(p.b, IBV_QPS_ERR);
 		if (event)
-			expect_async(dev, *event, p.b.qp.get());
-		expect_no_async(dev);
+			expect_async(p.at_b.dev, *event, p.b.qp.get());
+		expect_no_async(p.at_b.dev);
 	}
 	uint32_t stale(Region &r) { return r.mr->rkey ^ 0x40; }
 	Path quick()
@@ -180,8 +180,8 @@ TEST_F(StatusTest, RemAccessPermission)
 		    {IBV_WR_ATOMIC_CMP_AND_SWP, IBV_ACCESS_REMOTE_ATOMIC}};
 
 	for (auto &row : rows) {
-		Region target(pd, 4096, kAllAccess & ~row.lacks);
 		Pair p = make_pair();
+		Region target(p.at_b.pd, 4096, kAllAccess & ~row.lacks);
 		Send(row.op, 1).from(p.a.mem, 0, 8).to(target).operands(0, 1).to(target).post(p.a);
 		ibv_wc wc = poll_one(p.a.scq);
 		EXPECT_STREQ(ibv_wc_status_str(wc.status), ibv_wc_status_str(IBV_WC_REM_ACCESS_ERR)) << row.op;
@@ -264,10 +264,9 @@ TEST_F(StatusTest, LocLenAtTheResponder)
 /* The receive WR's own memory is bad: the requester hears of an operation error. */
 TEST_F(StatusTest, LocProtAtTheResponder)
 {
-	Region readonly(pd, 4096, IBV_ACCESS_REMOTE_READ);
-
 	for (int kind = 0; kind < 3; kind++) {
 		Pair p = make_pair();
+		Region readonly(p.at_b.pd, 4096, IBV_ACCESS_REMOTE_READ);
 		ibv_sge bad = kind == 0   ? ibv_sge{p.b.mem.addr(), 100, stale(p.b.mem)}
 			      : kind == 1 ? ibv_sge{p.b.mem.addr(65000), 1000, p.b.mem.mr->lkey}
 					  : readonly.sge(0, 100);
