@@ -314,8 +314,12 @@ nfs_stop() {
 	exportfs -ua
 	killall -q rpc.mountd rpcbind nfsdcld
 }
-# nfs_mount ADDRESS PATH FOLDER [VERSION]
-nfs_mount() { mount -t nfs -o "rdma,port=20049,vers=${4:-4.2},nolock" "$1:$2" "$3"; }
+# nfs_mount ADDRESS PATH FOLDER [VERSION]: nfsd listens at addresses of both kinds
+nfs_mount() {
+	local server=$1 proto=rdma
+	case $1 in *:*) server=[$1] proto=rdma6 ;; esac
+	mount -t nfs -o "proto=$proto,port=20049,vers=${4:-4.2},nolock" "$server:$2" "$3"
+}
 
 # client_server NAME SECONDS SERVER-CMD CLIENT-CMD: two shell commands; passes if both succeed. The server gets the time
 # to listen: the client starts once `CLIENT_WAIT PORT PID` returns (wait_listen, or wait_cm_listen for RDMA CM servers).
