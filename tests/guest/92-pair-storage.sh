@@ -32,6 +32,9 @@ nothing_damaged() {
 	done
 	return $rc
 }
+# all_arrived: what either herald has sent, the other has seen
+all_arrived() { wait_until arrived a b && wait_until arrived b a; }
+arrived() { [ "$(counter "$1" wire_tx_packets)" = "$(counter "$2" wire_rx_packets)" ]; } # FROM TO
 
 # --- NFS --------------------------------------------------------------------------------------------------------
 
@@ -144,6 +147,7 @@ if [ -z "$all" ]; then
 	nfs nfs-a-v6 a v6 4.2
 	nvme_pair nvme-a a v6
 	check nothing_damaged 20 nothing_damaged a b
+	check all_arrived 20 all_arrived
 	exit 0
 fi
 nfs nfs-b b v4 3 4.0 4.2
@@ -153,6 +157,7 @@ nfs nfs-a-v6 a v6 3 4.2
 nvme_pair nvme-a a v6
 nvme_pair nvme-b b v4
 check nothing_damaged 20 nothing_damaged a b
+check all_arrived 20 all_arrived
 check devices_gone 60 devices_gone
 check rxe 60 only_rxe || exit 1
 check rxe-devices 60 devices rxe || exit 1
