@@ -16,6 +16,8 @@ add_devices() { device a && device b rxe && wait_gids; }
 matrix() {
 	local host=$1 f kind
 	for f in ${all:+v4 ll} v6; do
+		# srq: the program does not wait for its last acknowledgements, and rxe with a retry count of 7 sends again for ever. So
+		# rxe's end can hang where a packet was lost at the end, with nobody to blame here: then wire_rx_no_qp grows.
 		for kind in rc uc srq; do pingpong "$host-$f-$kind" "$host" "$f" $kind -c -s 9000 -m 1024 -n $n; done
 		pingpong "$host-$f-ud" "$host" "$f" ud -c -s 1024 -n $n
 		rdma_cm_programs "$host-" "$host" "$f" $n
