@@ -297,7 +297,8 @@ veth_pair() {
 }
 
 # nfs_serve FOLDER: exports FOLDER (a tmpfs will do) as the NFSv4 root over RDMA port 20049. A fresh NFSv4 server refuses
-# opens for 90 s, unless nfsdcld tells it that there are no clients from before.
+# opens for 90 s, unless nfsdcld tells it that there are no clients from before. There may be some: an NFSv4.0 client takes no
+# leave, and after a restart nfsd may not find nfsdcld. So the wait is ended.
 nfs_serve() {
 	try_module rpcrdma
 	mkdir -p /run/rpcbind
@@ -307,8 +308,11 @@ nfs_serve() {
 	mountpoint -q /run/rpc_pipefs || mount -t rpc_pipefs rpc_pipefs /run/rpc_pipefs
 	rpcbind -w
 	nfsdcld
-	rpc.nfsd --no-udp 2 && rpc.mountd && echo "rdma 20049" >/proc/fs/nfsd/portlist
+	rpc.nfsd --no-udp 2 && rpc.mountd && echo "rdma 20049" >/proc/fs/nfsd/portlist && nfs_end_grace
 }
+nfs_end_grace() { # "busy": it has ended, or is about to
+	echo Y >/proc/fs/nfsd/v4_end_grace || true
+} 2>/dev/null
 nfs_stop() {
 	rpc.nfsd 0
 	exportfs -ua
