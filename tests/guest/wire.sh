@@ -147,8 +147,9 @@ perftest() {
 	client=$(other "$host")
 	shift 4
 	WIRE_PORT=$((WIRE_PORT + 1))
-	between "$name" 40 "$host" "$program -d w$host -x $(known_gid "$host" "$family") -p $WIRE_PORT -F $*" \
-		"$program -d w$client -x $(known_gid "$client" "$family") -p $WIRE_PORT -F $* $(address "$host" v4)"
+	set -- -F ${PERFTEST_OPTIONS:-} "$@"
+	between "$name" 40 "$host" "$program -d w$host -x $(known_gid "$host" "$family") -p $WIRE_PORT $*" \
+		"$program -d w$client -x $(known_gid "$client" "$family") -p $WIRE_PORT $* $(address "$host" v4)"
 }
 # rdma_cm NAME PORT SERVER-HOST SERVER-CMD CLIENT-CMD
 rdma_cm() {
