@@ -251,7 +251,7 @@ load_module() {
 try_module() { load_module "$1" 2>/dev/null || true; }
 
 # load_modules: the RDMA core's user interfaces and the module of DEV_TYPE; herald with leave to provoke events.
-# WIRE, CRC: how it uses the wire, and what computes its CRCs (the module's parameters).
+# WIRE, CRC: how it uses the wire, and what computes its CRCs (the module's parameters); the latter must be what is in use then.
 load_modules() {
 	local module=$DEV_TYPE
 	try_module ib_uverbs
@@ -261,7 +261,8 @@ load_modules() {
 	rxe) module=rdma_rxe ;;
 	herald) set -- provoke=1 ${WIRE:+"wire=$WIRE"} ${CRC:+"crc=$CRC"} "$@" ;;
 	esac
-	load_module "$module" "$@"
+	load_module "$module" "$@" || return 1
+	[ "$module" != herald ] || [ -z "${CRC:-}" ] || grep -x "$CRC" /sys/module/herald/parameters/crc
 }
 
 link_add() { rdma link add "$1" type "${3:-$DEV_TYPE}" netdev "$2"; } # NAME NETDEV [TYPE]

@@ -31,7 +31,7 @@ TEST_F(FlushTest, Receives)
 	expect_flushed(p.b.rcq, 100, 0);
 	expect_stays_empty(p.b.rcq);
 	expect_empty(p.b.scq);
-	expect_no_async(dev);
+	expect_no_async(p.at_b.dev);
 }
 
 /* From INIT and RTR, too, and to ERR twice. */

@@ -92,7 +92,7 @@ TEST_F(UcTest, BadRkeyIsSilent)
 	EXPECT_EQ(differs(before.data(), p.b.mem.data(), 64), -1);
 	EXPECT_EQ(state_of(p.a), IBV_QPS_RTS);
 	EXPECT_EQ(state_of(p.b), IBV_QPS_RTS);
-	expect_no_async(dev);
+	expect_no_async(p.at_b.dev);
 	expect_works(p);
 }
 

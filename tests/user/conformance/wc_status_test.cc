@@ -314,6 +314,7 @@ TEST_F(StatusTest, RetryExceeded)
 		EXPECT_EQ(state_of(p->a), IBV_QPS_ERR);
 	}
 	expect_no_async(dev);
+	expect_no_async(error.at_b.dev);
 }
 
 /* The peer is connected to somebody else. */
@@ -378,7 +379,7 @@ TEST_F(StatusTest, RnrRetryExceeded)
 		expect_wc(p.a.scq, IBV_WC_RNR_RETRY_EXC_ERR, 1);
 		expect_wc(p.a.scq, IBV_WC_WR_FLUSH_ERR, 2);
 		expect_requester_dead(p);
-		EXPECT_EQ(state_of(p.b), IBV_QPS_RTS);
+		expect_responder_well(p);
 	}
 	expect_no_async(dev);
 }
