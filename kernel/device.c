@@ -55,15 +55,15 @@ struct net *herald_dev_net(struct herald_dev *dev)
 	return ndev ? dev_net(ndev) : NULL;
 }
 
-struct herald_dev *herald_dev_find_by_gid(struct net *net, const union ib_gid *gid,
+struct herald_dev *herald_dev_find_by_gid(struct net *net, const union ib_gid *gid, int from,
 					  struct herald_dev *hint)
 {
 	struct herald_dev *dev;
 
-	if (hint && herald_dev_net(hint) == net && herald_dev_has_gid(hint, gid))
+	if (hint && herald_dev_is_at(hint, net, gid, from))
 		return hint;
 	list_for_each_entry_rcu(dev, &herald_devices, node)
-		if (herald_dev_net(dev) == net && herald_dev_has_gid(dev, gid))
+		if (herald_dev_is_at(dev, net, gid, from))
 			return dev;
 	return NULL;
 }

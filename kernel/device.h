@@ -20,6 +20,7 @@
 #include "hints.h"
 #include "limits.h"
 
+struct herald_av;
 struct herald_qp;
 struct herald_wire_net;
 
@@ -260,24 +261,39 @@ bool herald_dev_has_gid(struct herald_dev *dev, const union ib_gid *gid);
 int herald_dev_gid_index(struct herald_dev *dev, const union ib_gid *gid, u8 hint);
 
 /*
- * The number of the interface that has a GID's address, or 0.  If several have it,
- * that of the entry @index if it is one of them.  Context: any.
+ * The number of the interface that has the source address of @av, or 0.  If several have
+ * it, that of the entry @av->sgid_index if it is one of them.  Context: any.
  */
-int herald_dev_gid_ifindex(struct herald_dev *dev, u32 index, const union ib_gid *gid);
+int herald_dev_av_ifindex(struct herald_dev *dev, const struct herald_av *av);
 
 /* Does an interface have an address that is a GID of the device?  Context: any. */
 bool herald_dev_has_ifindex(struct herald_dev *dev, int ifindex);
 
 /**
+ * herald_dev_is_at - would the stack bring packets for an address to the device?
+ * @dev: the device
+ * @net: the network namespace it must be in
+ * @gid: the address
+ * @from: the number of the interface by which they leave or have come, 0 for any
+ *
+ * A link-local address is one of that link only, any other one of the L3 domain (VRF)
+ * that the interface belongs to.
+ *
+ * Context: any, inside rcu_read_lock().
+ */
+bool herald_dev_is_at(struct herald_dev *dev, struct net *net, const union ib_gid *gid, int from);
+
+/**
  * herald_dev_find_by_gid - the device of this host that owns a GID
  * @net: the network namespace it must be in
  * @gid: the GID
+ * @from: as for herald_dev_is_at()
  *
  * Prefers @hint (may be NULL) if that owns it too: a GID can be on several.
  * Return: the device, valid until rcu_read_unlock(), or NULL.
  * Context: any, inside rcu_read_lock().
  */
-struct herald_dev *herald_dev_find_by_gid(struct net *net, const union ib_gid *gid,
+struct herald_dev *herald_dev_find_by_gid(struct net *net, const union ib_gid *gid, int from,
 					  struct herald_dev *hint);
 
 /*

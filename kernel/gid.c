@@ -3,6 +3,9 @@
  * The GID table, as the core keeps it, in a form that the data path can read
  * in any context.
  */
+#include <net/ipv6.h>
+#include <net/l3mdev.h>
+
 #include "ah.h"
 #include "device.h"
 #include "path_migration.h"
@@ -52,14 +55,33 @@ int herald_del_gid(const struct ib_gid_attr *attr, void **context)
 /* What is looked for among the GIDs: an address, or an interface */
 struct herald_gid_query {
 	const union ib_gid *gid;
-	int ifindex;
+	int ifindex;	/* with @gid: the interface that it is meant from; 0: any */
+	struct net *net;	/* of @ifindex, with @gid */
 	u32 first;	/* the entry to look at first */
 };
 
+/*
+ * Is it the address that is meant?  A link-local one is another on each link, and any
+ * other one in each L3 domain (VRF): there routing would find somebody else.
+ */
+static bool herald_gid_in_scope(const struct herald_gid_slot *slot,
+				const struct herald_gid_query *q)
+{
+	if (!q->ifindex || slot->ifindex == q->ifindex)
+		return true;
+	if (ipv6_addr_type((const struct in6_addr *)q->gid) & IPV6_ADDR_LINKLOCAL)
+		return false;
+	return l3mdev_master_ifindex_by_index(q->net, slot->ifindex) ==
+	       l3mdev_master_ifindex_by_index(q->net, q->ifindex);
+}
+
 static bool herald_gid_matches(const struct herald_gid_slot *slot, const struct herald_gid_query *q)
 {
-	return slot->valid && (q->gid ? !memcmp(&slot->gid, q->gid, sizeof(slot->gid)) :
-					slot->ifindex == q->ifindex);
+	if (!slot->valid)
+		return false;
+	if (!q->gid)
+		return slot->ifindex == q->ifindex;
+	return !memcmp(&slot->gid, q->gid, sizeof(slot->gid)) && herald_gid_in_scope(slot, q);
 }
 
 static const struct herald_gid_slot *herald_gid_scan(const struct herald_dev *dev,
@@ -98,6 +120,14 @@ bool herald_dev_has_gid(struct herald_dev *dev, const union ib_gid *gid)
 	return herald_gid_find(dev, &q, &ifindex) >= 0;
 }
 
+bool herald_dev_is_at(struct herald_dev *dev, struct net *net, const union ib_gid *gid, int from)
+{
+	struct herald_gid_query q = { .gid = gid, .ifindex = from, .net = net };
+	int ifindex;
+
+	return net && herald_dev_net(dev) == net && herald_gid_find(dev, &q, &ifindex) >= 0;
+}
+
 int herald_dev_gid_index(struct herald_dev *dev, const union ib_gid *gid, u8 hint)
 {
 	struct herald_gid_query q = { .gid = gid, .first = hint };
@@ -106,9 +136,9 @@ int herald_dev_gid_index(struct herald_dev *dev, const union ib_gid *gid, u8 hin
 	return herald_gid_find(dev, &q, &ifindex);
 }
 
-int herald_dev_gid_ifindex(struct herald_dev *dev, u32 index, const union ib_gid *gid)
+int herald_dev_av_ifindex(struct herald_dev *dev, const struct herald_av *av)
 {
-	struct herald_gid_query q = { .gid = gid, .first = index };
+	struct herald_gid_query q = { .gid = &av->sgid, .first = av->sgid_index };
 	int ifindex;
 
 	herald_gid_find(dev, &q, &ifindex);

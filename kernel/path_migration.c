@@ -62,15 +62,20 @@ void herald_path_read(struct herald_qp *qp, struct herald_av *av, u16 *pkey)
 static bool path_is_there(struct herald_qp *qp, struct herald_qp *peer, s64 seen)
 {
 	struct herald_av av;
+	bool there;
 	u16 pkey;
 
 	if (likely(qp->sq.path_seen == seen))
 		return true;
 	herald_path_read(qp, &av, &pkey);
-	if (!herald_dev_has_gid(qp->dev, &av.sgid) || !herald_dev_has_gid(peer->dev, &av.dgid))
-		return false;
-	qp->sq.path_seen = seen;
-	return true;
+	rcu_read_lock();
+	there = herald_dev_has_gid(qp->dev, &av.sgid) &&
+		herald_dev_is_at(peer->dev, herald_dev_net(qp->dev), &av.dgid,
+				 herald_dev_av_ifindex(qp->dev, &av));
+	rcu_read_unlock();
+	if (there)
+		qp->sq.path_seen = seen;
+	return there;
 }
 
 /* If one of the two is not in the state MIGRATED.  @primary: it comes over @peer's path. */

@@ -437,7 +437,9 @@ enum herald_progress herald_responder_execute(struct herald_qp *qp, const struct
 		return HERALD_MORE;
 	if (out == HERALD_OK && qp->resp.invalidated)
 		return finish_invalidate(qp, rq, d);
-	*outcome = out == HERALD_OK ? out : fail(qp, out, d);
+	if (out != HERALD_OK)
+		out = rq->repeated ? HERALD_NO_ANSWER : fail(qp, out, d);
+	*outcome = out;
 	return HERALD_DONE;
 }
 

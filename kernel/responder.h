@@ -24,6 +24,7 @@ struct herald_deferred;
  * @src_av, @qkey, @pkey: datagrams; 0: the sender has no P_Key
  * @grh: datagrams: the 40 bytes that precede the payload
  * @duplicate: it was done already
+ * @repeated: a READ that was answered before: that it cannot be any more is nobody's fault
  * @verdict: what is to be found wrong with it, on purpose; HERALD_OK: nothing
  */
 struct herald_request {
@@ -45,6 +46,7 @@ struct herald_request {
 	u16 pkey;
 	const u8 *grh;
 	bool duplicate;
+	bool repeated;
 	u8 verdict;
 	u32 flush_placement;
 	u32 flush_selectivity;

@@ -361,6 +361,20 @@ static bool deliver(struct herald_qp *qp, struct herald_qp *peer, const struct h
 	return true;
 }
 
+static bool is_datagram_peer(struct herald_qp *qp, struct herald_qp *peer,
+			     const struct herald_av *av)
+{
+	bool yes;
+
+	if (peer->type != IB_QPT_UD || !reachable(qp->dev, peer->dev))
+		return false;
+	rcu_read_lock();
+	yes = herald_dev_is_at(peer->dev, herald_dev_net(qp->dev), &av->dgid,
+			       herald_dev_av_ifindex(qp->dev, av));
+	rcu_read_unlock();
+	return yes;
+}
+
 static struct herald_qp *find_datagram_peer(struct herald_qp *qp, const struct herald_av *av,
 					    u32 qpn)
 {
@@ -369,15 +383,15 @@ static struct herald_qp *find_datagram_peer(struct herald_qp *qp, const struct h
 
 	if (qpn != 1) {
 		peer = herald_qp_find(qpn);
-		if (peer && (peer->type != IB_QPT_UD || !herald_dev_has_gid(peer->dev, &av->dgid) ||
-			     !reachable(qp->dev, peer->dev))) {
+		if (peer && !is_datagram_peer(qp, peer, av)) {
 			herald_qp_put(peer);
 			peer = NULL;
 		}
 		return peer;
 	}
 	rcu_read_lock();
-	dev = herald_dev_find_by_gid(herald_dev_net(qp->dev), &av->dgid, qp->dev);
+	dev = herald_dev_find_by_gid(herald_dev_net(qp->dev), &av->dgid,
+				     herald_dev_av_ifindex(qp->dev, av), qp->dev);
 	if (dev && reachable(qp->dev, dev))
 		peer = herald_qp_find_gsi(dev);
 	rcu_read_unlock();

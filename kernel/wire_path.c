@@ -92,7 +92,8 @@ bool herald_wire_wanted(struct herald_qp *qp, const struct herald_av *av)
 		break;
 	}
 	rcu_read_lock();
-	local = herald_dev_find_by_gid(herald_dev_net(qp->dev), &av->dgid, qp->dev);
+	local = herald_dev_find_by_gid(herald_dev_net(qp->dev), &av->dgid,
+				       herald_dev_av_ifindex(qp->dev, av), qp->dev);
 	rcu_read_unlock();
 	return !local;
 }

@@ -100,6 +100,7 @@ static enum herald_outcome read_into(struct herald_qp *qp, const struct herald_s
 		.opcode = HERALD_WR_RDMA_READ, .payload = &to,
 		.length = rd->length, .offset = rd->offset, .piece = span->length,
 		.remote_addr = rd->va, .rkey = rd->rkey, .src_qpn = qp->dest_qpn,
+		.repeated = rd->again,
 	};
 
 	herald_cursor_open(&to, span, 0, span->length);

@@ -72,10 +72,11 @@ void herald_wire_refuse_read(struct herald_qp *qp, enum herald_outcome out)
 {
 	struct herald_wire_qp *w = qp->wire;
 
+	if (w->resp.reading.again)
+		return;
 	/* the answer that is not given: those before it were, and the message does not count */
 	w->resp.psn = w->resp.reading.psn;
-	if (!w->resp.reading.again)
-		w->resp.msn = (w->resp.msn - 1) & HERALD_PSN_MASK;
+	w->resp.msn = (w->resp.msn - 1) & HERALD_PSN_MASK;
 	answer_outcome(qp, out);
 }
 
@@ -322,7 +323,7 @@ static void read_again(struct herald_qp *qp, const struct request *r,
 
 	if (!herald_wire_reads_again(done, &r->pkt, qp->mtu))
 		return;
-	/* a key that was withdrawn meanwhile is no fault of the connection's */
+	/* a key or a right that was withdrawn meanwhile is no fault of the connection's */
 	if (herald_span_check(&span))
 		return;
 	begin_reading(qp, r, herald_wire_packets(qp->mtu, r->pkt.dmalen), true);

@@ -121,7 +121,7 @@ static struct dst_entry *find_route(struct herald_dev *dev, struct net *net,
 
 	if (v4 != gid_is_ipv4(&av->dgid) || v4 != gid_is_ipv4(&av->sgid))
 		return ERR_PTR(-EINVAL);
-	ndev = dev_get_by_index_rcu(net, herald_dev_gid_ifindex(dev, av->sgid_index, &av->sgid));
+	ndev = dev_get_by_index_rcu(net, herald_dev_av_ifindex(dev, av));
 	if (!ndev)
 		return ERR_PTR(-EADDRNOTAVAIL);
 	return v4 ? find_v4(net, av, ndev, sport) : find_v6(net, av, ndev, sport);

@@ -75,7 +75,7 @@ static void count(struct arrival *in, enum herald_counter counter, u32 n)
 	if (!in->dev && in->multicast)
 		herald_devs_on_interface(in->net, in->iif, first_device, in);
 	else if (!in->dev)
-		in->dev = herald_dev_find_by_gid(in->net, &in->dgid, NULL);
+		in->dev = herald_dev_find_by_gid(in->net, &in->dgid, in->iif, NULL);
 	if (in->dev)
 		herald_count_add(in->dev, counter, n);
 }
@@ -142,14 +142,13 @@ static struct herald_qp *find_qp(struct arrival *in, u32 qpn)
 	struct herald_qp *qp;
 
 	if (qpn == QPN_GSI) {
-		dev = herald_dev_find_by_gid(in->net, &in->dgid, in->dev);
+		dev = herald_dev_find_by_gid(in->net, &in->dgid, in->iif, in->dev);
 		return dev ? herald_qp_find_gsi(dev) : NULL;
 	}
 	qp = herald_qp_find(qpn);
 	if (!qp)
 		return NULL;
-	if (qp->dev == in->dev ||
-	    (herald_dev_net(qp->dev) == in->net && herald_dev_has_gid(qp->dev, &in->dgid)))
+	if (qp->dev == in->dev || herald_dev_is_at(qp->dev, in->net, &in->dgid, in->iif))
 		return qp;
 	herald_qp_put(qp);
 	return NULL;
@@ -382,12 +381,12 @@ static void look_at_v4(struct arrival *in, const struct sk_buff *skb)
 static void look_at_v6(struct arrival *in, const struct sk_buff *skb)
 {
 	const struct ipv6hdr *ip = ipv6_hdr(skb);
-	int sdif = inet6_sdif(skb);
 
 	memcpy(&in->sgid, &ip->saddr, sizeof(in->sgid));
 	memcpy(&in->dgid, &ip->daddr, sizeof(in->dgid));
 	in->multicast = ipv6_addr_is_multicast(&ip->daddr);
-	in->iif = sdif ?: skb->skb_iif;
+	/* what comes back to this host, too, has its own link's */
+	in->iif = IP6CB(skb)->iif;
 }
 
 static bool was_fragmented(const struct arrival *in, const struct sk_buff *skb)
@@ -472,7 +471,7 @@ int herald_wire_icmp_error(struct sock *sk, struct sk_buff *skb)
 	else
 		memcpy(&sgid, &ipv6_hdr(skb)->saddr, sizeof(sgid));
 	rcu_read_lock();
-	dev = herald_dev_find_by_gid(sock_net(sk), &sgid, NULL);
+	dev = herald_dev_find_by_gid(sock_net(sk), &sgid, 0, NULL);
 	if (dev)
 		herald_count(dev, HERALD_CTR_wire_icmp_errors);
 	rcu_read_unlock();

@@ -466,6 +466,40 @@ TEST_F(WireResponder, DuplicateReadOfSomethingElse)
 	c.expect_silence();
 }
 
+/* 9.7.5.1: what may not be read any more is not read again, and the connection goes on. */
+TEST_F(WireResponder, DuplicateReadWithoutRight)
+{
+	WireConn c = connect();
+	const WirePacket read = c.request(HERALD_BTH_RC_RDMA_READ_REQUEST).at(c.end.mem, 0, 600);
+	ibv_qp_attr attr{};
+
+	c.send_next(read, 3);
+	for (int i = 0; i < 3; i++)
+		c.next();
+	attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+	ASSERT_EQ(ibv_modify_qp(c.end.qp, &attr, IBV_QP_ACCESS_FLAGS), 0);
+	c.send(read);
+	c.expect_silence();
+	expect_state(c.end, IBV_QPS_RTS);
+}
+
+/* 9.7.5.1: the same for a key that was withdrawn */
+TEST_F(WireResponder, DuplicateReadWithoutKey)
+{
+	WireConn c = connect();
+	Mr other(ibv_reg_mr(pd, c.end.mem.data(), 4096, kAllAccess));
+
+	ASSERT_TRUE(other);
+	const WirePacket read = c.request(HERALD_BTH_RC_RDMA_READ_REQUEST).at(c.end.mem.addr(), other->rkey, 600);
+	c.send_next(read, 3);
+	for (int i = 0; i < 3; i++)
+		c.next();
+	other.reset();
+	c.send(read);
+	c.expect_silence();
+	expect_state(c.end, IBV_QPS_RTS);
+}
+
 /* 9.4.5, 9.7.5.1: a duplicate atomic is answered with the value that was saved, and not executed. */
 TEST_F(WireResponder, DuplicateAtomic)
 {
