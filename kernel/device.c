@@ -68,6 +68,16 @@ struct herald_dev *herald_dev_find_by_gid(struct net *net, const union ib_gid *g
 	return NULL;
 }
 
+struct herald_dev *herald_dev_first(struct net *net)
+{
+	struct herald_dev *dev;
+
+	list_for_each_entry_rcu(dev, &herald_devices, node)
+		if (herald_dev_net(dev) == net)
+			return dev;
+	return NULL;
+}
+
 void herald_devs_on_interface(struct net *net, int ifindex,
 			      void (*fn)(struct herald_dev *dev, void *arg), void *arg)
 {

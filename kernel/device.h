@@ -296,6 +296,9 @@ bool herald_dev_is_at(struct herald_dev *dev, struct net *net, const union ib_gi
 struct herald_dev *herald_dev_find_by_gid(struct net *net, const union ib_gid *gid, int from,
 					  struct herald_dev *hint);
 
+/* Any device of a namespace, or NULL; as herald_dev_find_by_gid(). */
+struct herald_dev *herald_dev_first(struct net *net);
+
 /*
  * Call @fn for every device of a namespace that has a GID of an interface.
  * Context: any, inside rcu_read_lock().

@@ -306,12 +306,27 @@ static bool is_awaited(const struct herald_qp *qp, const struct herald_pkt *pkt)
 	       herald_psn_diff(pkt->psn, w->req.end) < 0;
 }
 
-static void respond(struct herald_qp *qp, const struct response *r, struct herald_deferred *d)
+/* The first ones of several may have been taken already. */
+static void skip_taken(struct herald_qp *qp, struct response *r)
+{
+	s32 n = herald_psn_diff(qp->wire->req.una, r->pkt.psn);
+
+	if (n <= 0 || n >= r->count)
+		return;
+	herald_count_add(qp->dev, HERALD_CTR_wire_ghosts, n);
+	r->pkt.psn = qp->wire->req.una;
+	r->payload += n * r->stride;
+	r->length -= n * r->pkt.payload_len;
+	r->count -= n;
+}
+
+static void respond(struct herald_qp *qp, struct response *r, struct herald_deferred *d)
 {
 	if (!(herald_qp_may(qp) & HERALD_MAY_CONTINUE))
 		return;
+	skip_taken(qp, r);
 	if (!is_awaited(qp, &r->pkt)) {
-		herald_count(qp->dev, HERALD_CTR_wire_ghosts);
+		herald_count_add(qp->dev, HERALD_CTR_wire_ghosts, r->count);
 		return;
 	}
 	if (r->row->flags & HERALD_PKT_ACK)

@@ -5,7 +5,7 @@
  * Others may see the same data (a capture, a bridge), so nothing is written into it.
  * A train that is in pieces in memory is copied, to skbs of a size that there is
  * always memory for.  What is dropped is counted, at the device that has the
- * destination address if there is one.
+ * destination address, or at a bystander.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -64,20 +64,32 @@ struct arrival {
 
 static void first_device(struct herald_dev *dev, void *arg)
 {
-	struct arrival *in = arg;
+	struct herald_dev **first = arg;
 
-	if (!in->dev)
-		in->dev = dev;
+	if (!*first)
+		*first = dev;
+}
+
+/* Nobody has the destination: a device of the interface that it came by, or else any one. */
+static struct herald_dev *bystander(const struct arrival *in)
+{
+	struct herald_dev *dev = NULL;
+
+	herald_devs_on_interface(in->net, in->iif, first_device, &dev);
+	return dev ?: herald_dev_first(in->net);
 }
 
 static void count(struct arrival *in, enum herald_counter counter, u32 n)
 {
+	struct herald_dev *dev;
+
 	if (!in->dev && in->multicast)
-		herald_devs_on_interface(in->net, in->iif, first_device, in);
+		herald_devs_on_interface(in->net, in->iif, first_device, &in->dev);
 	else if (!in->dev)
 		in->dev = herald_dev_find_by_gid(in->net, &in->dgid, in->iif, NULL);
-	if (in->dev)
-		herald_count_add(in->dev, counter, n);
+	dev = in->dev ?: bystander(in);
+	if (dev)
+		herald_count_add(dev, counter, n);
 }
 
 /* What becomes of a run; of @dev, NULL if nobody has its destination. */

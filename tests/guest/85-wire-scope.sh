@@ -3,8 +3,9 @@
 #
 # Whose an address is, when several interfaces of a namespace have it: a link-local address (RFC 4291, 2.5.6) is one of its
 # own link, any other one of its L3 domain (VRF). What routing would send over the wire goes there, although a device of this
-# host has the same address elsewhere; and what comes in over one link reaches no device of another. The devices wa and
-# wb as ever; wc is host a's as well, on vc, which has the addresses of vb, and wd is at the other end of that link.
+# host has the same address elsewhere; and what comes in over one link reaches no device of another, but is counted. The
+# devices wa and wb as ever; wc is host a's as well, on vc, which has the addresses of vb, and wd is at the other end of that
+# link.
 # timeout: 120
 # lanes: uml debug
 . "$(dirname "$0")/lib.sh"
@@ -77,6 +78,16 @@ local_table() {
 	local family
 	for family in -4 -6; do ip $family rule add pref "$2" table local && ip $family rule del pref "$1" || return 1; done
 }
+# What comes for an address of this host that no device has is counted all the same, at the device of its interface.
+nobodys_address() {
+	local packets malformed
+	ip addr add 203.0.113.1/32 dev lo && on b ip route add 203.0.113.1 dev vb || return 1
+	packets=$(counter a wire_rx_packets) malformed=$(counter a wire_rx_malformed)
+	on b bash -c 'echo "no packet of ours" >/dev/udp/203.0.113.1/4791' && wait_until malformed_more "$malformed" &&
+		[ "$(counter a wire_rx_packets)" -gt "$packets" ]
+}
+malformed_more() { [ "$(counter a wire_rx_malformed)" -gt "$1" ]; }
+
 vrf() {
 	try_module vrf
 	ip link add red type vrf table 7 && ip link set red up && ip link set vc master red || return 1
@@ -88,6 +99,7 @@ vrf() {
 }
 gone() {
 	rdma link del wc && rdma link del wa && on b rdma link del wb && on d rdma link del wd || return 1
+	ip addr del 203.0.113.1/32 dev lo
 	ip link del va && ip link del vc && ip netns del B && ip netns del D || return 1
 	[ ! -e /sys/class/net/red ] || { ip link del red && local_table 32765 0 && sysctl -qw net.ipv4.udp_l3mdev_accept=0; }
 }
@@ -102,6 +114,7 @@ for kind in rc uc ud; do
 	check link-local-$kind-own 30 locally c pair $kind c ll 000b c ll 000a
 done
 check other-link 30 reaches_nobody
+check nobodys-address 30 nobodys_address
 if check vrf 30 vrf; then
 	for family in v4 v6; do
 		for kind in rc uc ud; do

@@ -96,6 +96,29 @@ TEST_F(WireAnswers, DuplicateReadResponse)
 	expect_untouched(c, 5005);
 }
 
+/* 9.7.6.1: a train may begin with answers that were taken, and end with others that were not. */
+TEST_F(WireAnswers, SomeOfATrainCameBefore)
+{
+	WireConn c = connect();
+	constexpr uint32_t kResponses = 8;
+	const Bytes data = some_bytes(kResponses * 256);
+	const uint64_t ghosts = counter("wire_ghosts");
+	std::vector<WirePacket> all;
+
+	post_read(c, 1, kResponses * 256);
+	expect_next(c, HERALD_BTH_RC_RDMA_READ_REQUEST, 5000);
+	for (uint32_t i = 0; i < kResponses; i++)
+		all.push_back(response(c, 5000 + i, i, kResponses, data));
+	for (uint32_t i = 0; i < 4; i++)
+		c.send(all[i]);
+	ground->peer->send_train({all.begin() + 1, all.end() - 1});
+	c.send(all.back());
+	expect_ok(c.end.scq, 1);
+	EXPECT_EQ(differs(c.end.mem.data(), data.data(), data.size()), -1);
+	expect_counted("wire_ghosts", ghosts, 3);
+	expect_untouched(c, 5000 + kResponses);
+}
+
 /* 9.7.6.1: the data that one READ gets tells that what another was to get has been lost. */
 TEST_F(WireAnswers, AnswerToTheNextRead)
 {
