@@ -108,6 +108,7 @@ struct herald_dev {
 		spinlock_t lock;	/* this struct and all groups; irq-safe; a leaf */
 		DECLARE_HASHTABLE(groups, 6);
 		u32 ngroups;
+		u64 attached;	/* so many QPs ever were */
 	} mcast;
 
 	struct herald_wire_net __rcu *wire;

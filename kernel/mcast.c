@@ -16,7 +16,7 @@
 struct herald_mcast_group {
 	struct hlist_node node;
 	union ib_gid gid;
-	struct list_head members;
+	struct list_head members;	/* by their numbers */
 	unsigned int nmembers;
 };
 
@@ -25,6 +25,7 @@ struct herald_mcast_member {
 	struct list_head qp_node;	/* in qp->mcast */
 	struct herald_mcast_group *group;
 	struct herald_qp *qp;
+	u64 number;			/* of all that ever attached on the device */
 	union ib_gid gid;		/* the group's */
 	bool joined;			/* the interface listens for it, too */
 };
@@ -80,6 +81,7 @@ static int herald_mcast_add(struct herald_qp *qp, const union ib_gid *gid,
 		hash_add(dev->mcast.groups, &group->node, herald_mcast_hash(gid));
 	}
 	(*new_member)->group = group;
+	(*new_member)->number = ++dev->mcast.attached;
 	list_add_tail(&(*new_member)->node, &group->members);
 	list_add(&(*new_member)->qp_node, &qp->mcast);
 	*new_member = NULL;
@@ -167,7 +169,7 @@ int herald_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 }
 
 int herald_mcast_members(struct herald_dev *dev, const union ib_gid *gid, struct herald_qp **qps,
-			 int max, int skip)
+			 int max, u64 *after)
 {
 	struct herald_mcast_member *member;
 	struct herald_mcast_group *group;
@@ -181,8 +183,9 @@ int herald_mcast_members(struct herald_dev *dev, const union ib_gid *gid, struct
 	list_for_each_entry(member, &group->members, node) {
 		if (n == max)
 			break;
-		if (skip-- > 0)
+		if (member->number <= *after)
 			continue;
+		*after = member->number;
 		if (herald_qp_get(member->qp))
 			qps[n++] = member->qp;
 	}

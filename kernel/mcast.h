@@ -18,13 +18,15 @@ int herald_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
  * @gid: the group
  * @qps: filled with referenced QPs (herald_qp_put() each)
  * @max: room in @qps
- * @skip: how many members to skip, to page through a large group
+ * @after: where the last call stopped, to page through a large group; 0: at the beginning
+ *
+ * Whoever is attached all the while is returned once, whoever else comes or goes meanwhile.
  *
  * Return: how many were filled in.
  * Context: any.
  */
 int herald_mcast_members(struct herald_dev *dev, const union ib_gid *gid, struct herald_qp **qps,
-			 int max, int skip);
+			 int max, u64 *after);
 
 /* Take @qp out of all groups (destroy).  Context: process. */
 void herald_mcast_forget(struct herald_qp *qp);

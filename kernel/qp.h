@@ -118,7 +118,7 @@ struct herald_qp {
 		bool busy;		/* op is valid */
 		bool waiting;		/* for the timer (set by the owner, cleared by the timer) */
 		bool ring_dead;
-		u64 done;		/* bytes of op that were moved */
+		u64 done;		/* bytes of op that were moved; or see push_multicast() */
 		bool finish;		/* SEND_WITH_INV: all moved, to be asked again */
 		bool invalidated;		/* LOCAL_INV: the key is closed, copies may go on */
 		u8 retry_left;

@@ -420,11 +420,12 @@ static enum herald_progress push_unicast(struct herald_qp *qp, u32 qpn,
 
 /*
  * The wire first, which does not come back to this host, then one member a step:
- * qp->sq.finish says that the wire has it, qp->sq.done how many members have.
+ * qp->sq.finish says that the wire has it, qp->sq.done which member had it last.
  */
 static enum herald_progress push_multicast(struct herald_qp *qp, const struct herald_request *rq,
 					   enum herald_outcome *outcome, struct herald_deferred *d)
 {
+	u64 after = qp->sq.done;
 	struct herald_qp *peer;
 	bool taken;
 
@@ -435,7 +436,7 @@ static enum herald_progress push_multicast(struct herald_qp *qp, const struct he
 		return herald_wire_mode() == HERALD_WIRE_FORCE ? HERALD_DONE : HERALD_MORE;
 	}
 	if (!herald_dev_port_up(qp->dev) ||
-	    !herald_mcast_members(qp->dev, &rq->src_av->dgid, &peer, 1, qp->sq.done)) {
+	    !herald_mcast_members(qp->dev, &rq->src_av->dgid, &peer, 1, &after)) {
 		if (!qp->sq.done)
 			herald_count(qp->dev, HERALD_CTR_mcast_no_member);
 		qp->sq.done = 0;
@@ -449,7 +450,7 @@ static enum herald_progress push_multicast(struct herald_qp *qp, const struct he
 		return HERALD_DONE;
 	if (qp->sq.fate != HERALD_FATE_LOSE && qp->sq.fate != HERALD_FATE_CORRUPT)
 		herald_count(qp->dev, HERALD_CTR_mcast_delivered);
-	qp->sq.done++;
+	qp->sq.done = after;
 	return HERALD_MORE;
 }
 

@@ -183,6 +183,8 @@ void herald_wire_qp_rts(struct herald_qp *qp)
 
 	if (!w)
 		return;
+	/* nothing was sent yet: what was still on its way when the last connection was reset */
+	herald_wire_purge(w, &w->responses);
 	w->req.psn = qp->attr.sq_psn;
 	w->req.una = w->req.psn;
 	w->req.next = w->req.psn;
@@ -233,7 +235,7 @@ void herald_wire_purge(struct herald_wire_qp *w, struct sk_buff_head *queue)
 	struct sk_buff *skb;
 
 	while ((skb = herald_wire_dequeue(w, queue)))
-		kfree_skb(skb);
+		dev_kfree_skb_any(skb);
 }
 
 /* Is there anybody who waits for a response?  Others would be kept for ever. */

@@ -117,12 +117,13 @@ static void to_members(struct herald_dev *dev, void *arg)
 	struct herald_qp *qps[8];
 	struct multicast *mc = arg;
 	struct sk_buff *clone;
-	int n, i, seen = 0;
+	u64 after = 0;
+	int n, i;
 
 	if (!herald_dev_port_up(dev))
 		return;
 	do {
-		n = herald_mcast_members(dev, &mc->in->dgid, qps, ARRAY_SIZE(qps), seen);
+		n = herald_mcast_members(dev, &mc->in->dgid, qps, ARRAY_SIZE(qps), &after);
 		for (i = 0; i < n; i++) {
 			clone = skb_clone(mc->skb, GFP_ATOMIC);
 			if (clone)
@@ -132,9 +133,8 @@ static void to_members(struct herald_dev *dev, void *arg)
 				      herald_wire_cb(mc->skb)->count);
 			herald_qp_put(qps[i]);
 		}
-		seen += n;
+		mc->members += n;
 	} while (n == ARRAY_SIZE(qps));
-	mc->members += seen;
 }
 
 /* To each member's QP of all devices on the interface.  The skb stays the caller's. */
