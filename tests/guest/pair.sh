@@ -55,12 +55,6 @@ on() {
 }
 at() { [ "$1" = a ] || echo "${ON_B[*]}"; }
 
-# there HOST FUNCTION...: a function of the job (which calls no other of the job's), of lib.sh or of wire.sh at that host
-there() {
-	# shellcheck disable=SC2016 # for the shell there
-	on "$1" bash -c '. "$JOBDIR/guest/lib.sh"; . "$JOBDIR/guest/wire.sh"; '"$(declare -f "$2")"'; "$@"' there "${@:2}"
-}
-
 # cable [MTU]: which loses nothing, as RDMA's networks are made. fq_codel drops what has waited for 5 ms, which is soon here.
 # shellcheck disable=SC2154
 cable() {

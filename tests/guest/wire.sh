@@ -16,6 +16,11 @@ on() {
 # The same as words for a command line
 at() { [ "$1" = a ] || echo "ip netns exec B"; }
 other() { if [ "$1" = a ]; then echo b; else echo a; fi; }
+# there HOST FUNCTION...: a function of the job (which calls no other of the job's), of lib.sh or of wire.sh at that host
+there() {
+	# shellcheck disable=SC2016 # for the shell there
+	on "$1" bash -c '. "$JOBDIR/guest/lib.sh"; . "$JOBDIR/guest/wire.sh"; '"$(declare -f "$2")"'; "$@"' there "${@:2}"
+}
 
 # cable [MTU]: the two hosts, and what is between them
 cable() {
