@@ -24,7 +24,7 @@ licence() {
 	while read -r file; do
 		[ -f "$file" ] || continue
 		case $file in
-		LICENSE | LICENSES/* | *.md | .gitignore | tests/lanes/*.config | tests/lanes/*.jobs | *.txt | *.driver)
+		LICENSE | LICENSES/* | *.md | .gitignore | tests/lanes/*.config | *.txt | *.driver)
 			case $file in */CMakeLists.txt | CMakeLists.txt | kernel/*) ;; *) continue ;; esac ;;
 		esac
 		head -n 3 "$file" | grep -qE 'SPDX-License-Identifier: \(?\(?GPL-2\.0' && continue

@@ -7,15 +7,16 @@
 #	scripts/run-lane.sh --build uml|debug|stock|pair	only builds the parts
 #
 # Without jobs: all of tests/guest/[0-9]*.sh whose `# lanes:` line names the lane; one without that line is for all lanes but
-# pair, which is two of the stock lane's machines with a cable between them (scripts/pair-vm.sh). NAME=VALUE reaches the
-# jobs as a variable; DEV_TYPE=rxe (or siw) tries them on a peer. The parts are built first if they are not there: the
-# kernel, the tree, and, unless DEV_TYPE names a peer or HERALD_NO_BUILD is set, the module and the user space. Modules
-# that the lane has not can be given: HERALD_MODULES=FOLDER.
+# pair, which is two of the stock lane's machines with a cable between them (scripts/pair-vm.sh). A pattern ('8*.sh') stands for
+# those of them that it fits. NAME=VALUE reaches the jobs as a variable; DEV_TYPE=rxe (or siw) tries them on a peer. The
+# parts are built first if they are not there: the kernel, the tree, and, unless DEV_TYPE names a peer or HERALD_NO_BUILD
+# is set, the module and the user space. Modules that the lane has not can be given: HERALD_MODULES=FOLDER.
 #
-# The guest sees build/jobs/LANE.N: modules/, user/, guest/ (= tests/guest), tests/ and results/. Result lines
-# (`PASS|FAIL|SKIP LANE/JOB/NAME[: REASON]`) go to the terminal and to build/results/LANE.results (started anew unless
-# HERALD_APPEND is set), logs to build/results/LANE/. A kernel that panics or hangs has failed its job; it is ended (by
-# its pid) and the jobs that are left run in a fresh one. Status 1 if anything failed.
+# HERALD_BOOT=NAME (if unset, the lane's): runs of the same lane with other names keep out of each other's folders. The guest
+# sees build/jobs/NAME.N: modules/, user/, guest/ (= tests/guest), tests/ and results/. Result lines (`PASS|FAIL|SKIP
+# LANE/JOB/NAME[: REASON]`) go to the terminal and to build/results/NAME.results, logs to build/results/NAME/. A kernel that
+# panics or hangs has failed its job; it is ended (by its pid) and the jobs that are left run in a fresh one. Status 1 if
+# anything failed.
 
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lane-vm.sh"
@@ -43,12 +44,23 @@ for word; do
 	*) jobs+=("$(basename "$word")") ;;
 	esac
 done
-if [ ${#jobs[@]} = 0 ]; then
-	for file in "$TOP"/tests/guest/[0-9]*.sh; do
-		lanes=$(sed -n 's/^# lanes: *//p' "$file" | sed -n 1p)
-		case " ${lanes:-uml debug stock} " in *" $lane "*) jobs+=("$(basename "$file")") ;; esac
-	done
-fi
+for_lane() { # JOB
+	local lanes
+	lanes=$(sed -n 's/^# lanes: *//p' "$TOP/tests/guest/$1" | sed -n 1p)
+	[[ " ${lanes:-uml debug stock} " == *" $lane "* ]]
+}
+[ ${#jobs[@]} -gt 0 ] || jobs=('[0-9]*.sh')
+words=("${jobs[@]}") jobs=()
+for word in "${words[@]}"; do
+	case $word in
+	*'*'*)
+		for file in "$TOP"/tests/guest/$word; do
+			if for_lane "${file##*/}"; then jobs+=("${file##*/}"); fi
+		done
+		;;
+	*) jobs+=("$word") ;;
+	esac
+done
 for job in "${jobs[@]}"; do [ -e "$TOP/tests/guest/$job" ] || die "no such job: tests/guest/$job"; done
 
 # --- the job folder ---------------------------------------------------------------------------------------------
@@ -60,13 +72,14 @@ if [ "$dev_type" = herald ] && [ -z "${HERALD_NO_BUILD:-}" ]; then
 fi
 [ -z "$build_only" ] || exit 0
 
-logs=$BUILD/results/$lane
-results=$BUILD/results/$lane.results
+boot=${HERALD_BOOT:-$lane}
+logs=$BUILD/results/$boot
+results=$BUILD/results/$boot.results
 mkdir -p "$BUILD/jobs" "$logs"
-lock_build "jobs-$lane"
-[ -n "${HERALD_APPEND:-}" ] || : >"$results"
-find "$BUILD/jobs" -mindepth 1 -maxdepth 1 -type d -name "$lane.*" -exec rm -rf --one-file-system {} +
-job_dir=$(mktemp -d "$BUILD/jobs/$lane.XXXX")
+lock_build "jobs-$boot"
+: >"$results"
+find "$BUILD/jobs" -mindepth 1 -maxdepth 1 -type d -name "$boot.*" -exec rm -rf --one-file-system {} +
+job_dir=$(mktemp -d "$BUILD/jobs/$boot.XXXX")
 chmod 755 "$job_dir"
 mkdir -p "$job_dir"/{modules,user,results}
 cp -a "$TOP/tests/guest" "$job_dir/guest"
@@ -208,12 +221,11 @@ for log in kernel-log kernel-log-b; do
 	if grep -q "^FAIL $log/" "$job_dir/results/results"; then sed -i "/^PASS $log\$/d" "$job_dir/results/results"; fi
 done
 awk '!(/^PASS kernel-log(-b)?$/ && seen[$0]++)' "$job_dir/results/results" |
-	sed "s|^\([A-Z]*\) |\1 $lane/|" >"$logs/results"
-cat "$logs/results" >>"$results"
+	sed "s|^\([A-Z]*\) |\1 $lane/|" >"$results"
 cp "$job_dir/results/"* "$logs/" 2>/dev/null || true
 cp "$results" "$logs/results"
 
 count() { grep -c "^$1 " "$logs/results" || true; }
 grep '^FAIL ' "$logs/results" >&2 || true
-say "$lane: $(count PASS) passed, $(count FAIL) failed, $(count SKIP) skipped in $((SECONDS - start)) s; logs: build/results/$lane/"
+say "$lane: $(count PASS) passed, $(count FAIL) failed, $(count SKIP) skipped in $((SECONDS - start)) s; logs: build/results/$boot/"
 [ "$(count FAIL)" = 0 ] && [ "$(count PASS)" -gt 0 ]

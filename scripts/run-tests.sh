@@ -5,15 +5,15 @@
 #
 #	scripts/run-tests.sh [LANE...]		default: host uml stock debug pair
 #
-# The host lane comes first. Then everything is built, one thing after the other. Then the stock lane, which takes longest,
-# runs beside the others: no lane keeps two cores busy. What it prints is shown when they are done
-# (build/results/beside.log has it at once).
+# The host lane comes first. Then everything is built, one thing after the other. Then tests/lanes/boots.txt says what is booted
+# and in which order: a line is a machine with some of a lane's jobs. Half of the time a machine waits, so one more than there
+# are processors run at once (HERALD_AT_ONCE). What one prints is shown when it is done (build/results/BOOT.log has it at once).
 #
 # The host lane is scripts/host-lane.sh, which prints PASS/FAIL/SKIP lines (FAIL and SKIP with a reason) on standard
 # output. tests/skips/LANE.txt lists the skips that are expected (name, tab, reason; the name without the lane): another
 # skip is a failure, and so is a listed one that did not happen though its job ran. The last line is `N passed, N failed,
-# N skipped`; the status is 1 if anything failed, or if a lane gave no result. Boots: tests/lanes/LANE.jobs, if it is there,
-# has one boot a line (arguments of run-lane.sh); without it, or with HERALD_LONG=1, a lane is one boot with all its jobs.
+# N skipped`; the status is 1 if anything failed, or if a lane gave no result. A lane
+# without a line in boots.txt, and with HERALD_LONG=1 every one, is one boot with all its jobs.
 
 . "$(dirname "$0")/lib.sh"
 
@@ -28,20 +28,6 @@ run_host_lane() {
 	mkdir -p "$BUILD/results/host"
 	"$script" </dev/null | tee "$BUILD/results/host/output.log" || rc=$?
 	sed -n 's/^\(PASS\|FAIL\|SKIP\) /&host\//p' "$BUILD/results/host/output.log" >>"$BUILD/results/host.results"
-	return $rc
-}
-
-run_vm_lane() {
-	local boots=$TOP/tests/lanes/$1.jobs boot rc=0 words
-	if [ ! -e "$boots" ] || [ -n "${HERALD_LONG:-}" ]; then
-		"$TOP/scripts/run-lane.sh" "$1" </dev/null
-		return
-	fi
-	while read -r -u 3 boot; do
-		boot=${boot%%#*}
-		read -r -a words <<<"$boot"
-		[ ${#words[@]} = 0 ] || "$TOP/scripts/run-lane.sh" "$1" "${words[@]}" </dev/null || rc=1
-	done 3<"$boots"
 	return $rc
 }
 
@@ -65,53 +51,110 @@ count() { # STATUS FILE...
 	cat "$@" 2>/dev/null | grep -c "^$status " || true
 }
 
-# run_lane LANE: leaves its results in build/results/LANE.results and prints a summary.
-run_lane() {
-	local lane=$1 results=$BUILD/results/$1.results rc=0 start=$SECONDS
-	say "lane $lane"
-	if [ "$lane" = host ]; then
-		(run_host_lane) || rc=$?
-	else
-		(HERALD_APPEND=1 run_vm_lane "$lane") || rc=$?
-	fi
+# judge LANE STATUS SECONDS: a lane whose results are there, but for its skips; prints a summary.
+judge() {
+	local lane=$1 rc=$2 results=$BUILD/results/$1.results
 	if [ "$(count '[A-Z]*' "$results")" = 0 ]; then
 		echo "FAIL $lane/lane: gave no result (status $rc)" | tee -a "$results"
-	elif [ $rc != 0 ] && [ "$(count FAIL "$results")" = 0 ]; then
+	elif [ "$rc" != 0 ] && [ "$(count FAIL "$results")" = 0 ]; then
 		echo "FAIL $lane/lane: ended with status $rc" | tee -a "$results"
 	fi
 	check_skips "$lane"
-	say "lane $lane: $(count PASS "$results") passed, $(count FAIL "$results") failed, $(count SKIP "$results") skipped in $((SECONDS - start)) s"
+	say "lane $lane: $(count PASS "$results") passed, $(count FAIL "$results") failed, $(count SKIP "$results") skipped in $3 s"
 }
 
-beside=
-end_beside() {
-	[ -n "$beside" ] || return 0
-	kill -TERM -- "-$beside" 2>/dev/null || true
-	wait "$beside" 2>/dev/null || true
-	beside=
+# --- boots ------------------------------------------------------------------------------------------------------
+
+# list_boots LANE...: leaves in `boots` a line for each: its name (LANE, or LANE-2 and so on), the lane, run-lane.sh's arguments
+list_boots() {
+	local line words lane
+	declare -A nth=()
+	boots=()
+	while read -r line && [ -z "${HERALD_LONG:-}" ]; do
+		read -r -a words <<<"${line%%#*}"
+		lane=${words[0]:-none}
+		[[ " $* " == *" $lane "* ]] || continue
+		nth[$lane]=$((${nth[$lane]:-0} + 1))
+		if [ "${nth[$lane]}" = 1 ]; then boots+=("$lane ${words[*]}"); else boots+=("$lane-${nth[$lane]} ${words[*]}"); fi
+	done <"$TOP/tests/lanes/boots.txt"
+	for lane; do [ -n "${nth[$lane]:-}" ] || boots+=("$lane $lane"); done
 }
-trap end_beside EXIT
+
+declare -A running=() lane_of=() status_of=() seconds_of=()
+end_boots() {
+	local pid
+	for pid in "${!running[@]}"; do kill -TERM -- "-$pid" 2>/dev/null || true; done
+	for pid in "${!running[@]}"; do wait "$pid" 2>/dev/null || true; done
+	running=()
+}
+trap end_boots EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# run_beside LANE: in a process group of its own, so that it can be ended with all that it has started.
-run_beside() {
+# start_boot NAME LANE ARGUMENT...: in a process group of its own, so that it can be ended with all that it has started.
+start_boot() {
+	lane_of[$1]=$2
+	say "$1: started"
 	set -m
 	(
 		trap - EXIT INT TERM
-		run_lane "$1"
-	) >"$BUILD/results/beside.log" 2>&1 </dev/null &
-	beside=$!
+		set -f
+		HERALD_BOOT=$1 exec "$TOP/scripts/run-lane.sh" "${@:2}"
+	) >"$BUILD/results/$1.log" 2>&1 </dev/null &
+	running[$!]=$1
 	set +m
+	seconds_of[$1]=$SECONDS
 }
 
-start=$SECONDS files=() virtual=()
+# end_boot: waits for one of those that run, and shows what it has printed
+end_boot() {
+	local pid='' name rc=0
+	wait -n -p pid "${!running[@]}" || rc=$?
+	name=${running[$pid]}
+	unset "running[$pid]"
+	status_of[$name]=$rc seconds_of[$name]=$((SECONDS - seconds_of[$name]))
+	say "$name"
+	cat "$BUILD/results/$name.log"
+}
+
+run_boots() {
+	local boot words
+	for boot in "${boots[@]}"; do
+		[ ${#running[@]} -lt "$at_once" ] || end_boot
+		read -r -a words <<<"$boot"
+		start_boot "${words[@]}"
+	done
+	while [ ${#running[@]} -gt 0 ]; do end_boot; done
+}
+
+# judge_boots LANE: of all of them together
+judge_boots() {
+	local name rc=0 seconds=0
+	for name in "${!lane_of[@]}"; do
+		[ "${lane_of[$name]}" = "$1" ] || continue
+		[ "${status_of[$name]}" = 0 ] || rc=${status_of[$name]}
+		seconds=$((seconds + seconds_of[$name]))
+		if [ "$(count '[A-Z]*' "$BUILD/results/$name.results")" = 0 ]; then
+			echo "FAIL $1/lane: boot $name gave no result (status ${status_of[$name]})" | tee -a "$BUILD/results/$1.results"
+		elif [ "$name" != "$1" ]; then
+			cat "$BUILD/results/$name.results" >>"$BUILD/results/$1.results"
+		fi
+	done
+	judge "$1" $rc $seconds
+}
+
+start=$SECONDS files=() virtual=() at_once=${HERALD_AT_ONCE:-$(($(nproc) + 1))}
 for lane in "${lanes[@]}"; do
 	files+=("$BUILD/results/$lane.results")
+	rm -f "$BUILD/results/$lane"-[0-9]*.results
 	: >"$BUILD/results/$lane.results"
 	[ "$lane" = host ] || virtual+=("$lane")
 done
-if [ ${#virtual[@]} -lt ${#lanes[@]} ]; then run_lane host; fi
+if [ ${#virtual[@]} -lt ${#lanes[@]} ]; then
+	rc=0
+	(run_host_lane) || rc=$?
+	judge host $rc $((SECONDS - start))
+fi
 ready=()
 for lane in "${virtual[@]}"; do
 	if "$TOP/scripts/run-lane.sh" --build "$lane" </dev/null; then
@@ -122,17 +165,9 @@ for lane in "${virtual[@]}"; do
 done
 # nobody is to build what another lane is copying
 export HERALD_NO_BUILD=1
-for lane in "${ready[@]}"; do
-	if [ "$lane" = stock ] && [ ${#ready[@]} -gt 1 ]; then run_beside stock; fi
-done
-for lane in "${ready[@]}"; do
-	if [ "$lane" != stock ] || [ -z "$beside" ]; then run_lane "$lane"; fi
-done
-if [ -n "$beside" ]; then
-	tail -n +1 -f --pid="$beside" "$BUILD/results/beside.log"
-	wait "$beside" || echo "FAIL stock/lane: what ran it ended with status $?" | tee -a "$BUILD/results/stock.results"
-	beside=
-fi
+list_boots "${ready[@]}"
+run_boots
+for lane in "${ready[@]}"; do judge_boots "$lane"; done
 for lane in "${lanes[@]}"; do
 	[ -s "$BUILD/results/$lane.results" ] ||
 		echo "FAIL $lane/lane: did not run" | tee -a "$BUILD/results/$lane.results"
