@@ -207,8 +207,10 @@ else
 	result SKIP capture/faults "no scapy, or no tshark"
 fi
 if command -v clang++-19 >/dev/null; then
-	check fuzz/pkt "$TOP/scripts/fuzz.sh" pkt 5
-	check fuzz/check "$TOP/scripts/fuzz.sh" check 5
+	seconds=5
+	[ -z "${HERALD_LONG:-}" ] || seconds=600
+	check fuzz/pkt "$TOP/scripts/fuzz.sh" pkt $seconds
+	check fuzz/check "$TOP/scripts/fuzz.sh" check $seconds
 else
 	result SKIP fuzz/pkt "no clang++-19"
 	result SKIP fuzz/check "no clang++-19"

@@ -92,6 +92,8 @@ if [ "$dev_type" = herald ]; then cp "$BUILD/$(kernel_of "$lane")"/*.ko "$job_di
 if [ -d "$BUILD/user" ]; then
 	rsync -a --exclude /.src --exclude CMakeFiles --exclude '*.o' --exclude '*.a' "$BUILD/user/" "$job_dir/user/"
 fi
+# nine tenths of what the guest would have to read are for debuggers
+find "$job_dir"/{modules,user} -type f \( -name '*.ko' -o -name '*.so*' -o -path '*/bin/*' \) -exec strip -g {} + 2>/dev/null || true
 
 write_env() {
 	{

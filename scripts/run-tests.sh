@@ -77,7 +77,7 @@ list_boots() {
 		nth[$lane]=$((${nth[$lane]:-0} + 1))
 		if [ "${nth[$lane]}" = 1 ]; then boots+=("$lane ${words[*]}"); else boots+=("$lane-${nth[$lane]} ${words[*]}"); fi
 	done <"$TOP/tests/lanes/boots.txt"
-	for lane; do [ -n "${nth[$lane]:-}" ] || boots+=("$lane $lane"); done
+	for lane; do [ -n "${nth[$lane]:-}" ] || boots+=("$lane $lane ${HERALD_LONG:+HERALD_LONG=1}"); done
 }
 
 declare -A running=() lane_of=() status_of=() seconds_of=()

@@ -4,6 +4,7 @@
 # The conformance program, suite by suite, so that one that hangs or dies costs no other its result. All of it on a
 # dummy interface; the data path once more on the other kinds.
 # timeout: 1500
+# timeout-long: 2400
 . "$(dirname "$0")/lib.sh"
 
 program=herald_conformance

@@ -6,6 +6,7 @@
 # happened; when it is over, traffic goes on.
 # HERALD_LONG=1: five minutes of each instead of some seconds.
 # timeout: 500
+# timeout-long: 4000
 # lanes: uml
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/wire.sh"

@@ -50,13 +50,27 @@ make_usable() {
 	[ ! -e /sys/kernel/debug/kmemleak ] || echo clear >/sys/kernel/debug/kmemleak
 }
 
+# From 9p a program is read again whenever it starts, which takes seconds under emulation.
+keep_in_memory() {
+	local folder
+	[ "$(stat -f -c %T "$JOBDIR")" = v9fs ] || return 0
+	mkdir /run/job
+	for folder in modules user guest tests; do
+		cp -a "$JOBDIR/$folder" /run/job/ && mount --bind "/run/job/$folder" "$JOBDIR/$folder"
+	done
+}
+
 # What build-user.sh installed, over the tree's own paths.
 install_user() {
 	[ ! -d "$JOBDIR/user/install" ] || cp -a "$JOBDIR/user/install/." /
 	ldconfig
 }
 
-timeout_of() { sed -n 's/^# timeout: *\([0-9]*\).*/\1/p' "$1" | sed -n 1p; }
+timeout_of() { # FILE
+	local seconds=''
+	[ -z "${HERALD_LONG:-}" ] || seconds=$(sed -n 's/^# timeout-long: *\([0-9]*\).*/\1/p' "$1" | sed -n 1p)
+	echo "${seconds:-$(sed -n 's/^# timeout: *\([0-9]*\).*/\1/p' "$1" | sed -n 1p)}"
+}
 
 run_job() { # FILE-NAME
 	local file=$JOBDIR/guest/$1 name=${1%.sh} seconds rc=0 before after
@@ -154,6 +168,7 @@ start() { # DMESG-FILE
 	touch "$RESULTS/results"
 	dmesg --follow --nopager >"$RESULTS/$1" &
 	DMESG_PID=$!
+	keep_in_memory
 	install_user
 	[ -z "$HOST" ] || name_interfaces "$HOST"
 }

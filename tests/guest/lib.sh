@@ -8,6 +8,7 @@
 #	#
 #	# What it tests.
 #	# timeout: 60			seconds in the uml lane; slower lanes multiply it; JOB_SECONDS replaces it
+#	# timeout-long: 600		optional; with HERALD_LONG=1, for a job that takes longer then
 #	# lanes: uml debug stock	optional; without it the job runs in these; pair is another
 #	. "$(dirname "$0")/lib.sh"
 #

@@ -28,7 +28,11 @@ Millis patience()
 }
 Millis quiet()
 {
-	return Millis(200 * std::min(slowness(), 5));
+	return Millis(200 * std::min(slowness(), 2));
+}
+bool long_form()
+{
+	return env_int("HERALD_LONG", 0) != 0;
 }
 
 void fail(const std::string &what)

@@ -28,6 +28,8 @@ using Millis = std::chrono::milliseconds;
 
 /* Slow lanes set FACTOR: how much slower than the fastest they are. */
 int slowness();
+/* HERALD_LONG is set: there is time for all that a case asks for. */
+bool long_form();
 /* How long to wait for what must happen: far longer than it can take. */
 Millis patience();
 /* How long to watch for what must not happen (CASES say 200 ms). */

@@ -140,9 +140,15 @@ template <class F> int hostile(F body)
 
 class HostileTest : public ::testing::Test {
 protected:
-	/* Children with one seed each; the victim is well after each of them, and they leave nothing. */
+	/*
+	 * So many children, or half of them but in the long form, with one seed each; the victim is well after each of
+	 * them, and they leave nothing.
+	 */
 	template <class F> void run(int children, Millis each, F body)
 	{
+		if (!long_form())
+			children /= 2;
+
 		std::string name = Device().name;
 		Victim victim;
 		auto before = resources(name);

@@ -138,7 +138,7 @@ void LitmusTest::rounds(ibv_cq *cq)
 {
 	const bool asked = getenv("HERALD_ROUNDS");
 	const uint64_t n = times("HERALD_ROUNDS", 200000, 20000);
-	const auto end = Clock::now() + Millis(10000);
+	const auto end = Clock::now() + Millis(long_form() ? 10000 : 4000);
 	Pair p = pair_on(cq);
 	std::atomic<uint64_t> begun = 0;
 	uint64_t events = 0;
