@@ -14,8 +14,8 @@ cm_test() { # NAME SECONDS PORT SERVER CLIENT
 
 family() { # v4|v6 ADDRESS
 	local f=$1 a=$2 p
-	cm_test "rping-$f" 30 7174 "rping -s -a $a -v -V -C $n" "rping -c -a $a -v -V -C $n"
-	cm_test "rping-$f-big" 30 7174 "rping -s -a $a -V -S 65000 -C 10" "rping -c -a $a -V -S 65000 -C 10"
+	cm_test "rping-$f" 30 7174 "$RPING -s -a $a -v -V -C $n" "$RPING -c -a $a -v -V -C $n"
+	cm_test "rping-$f-big" 30 7174 "$RPING -s -a $a -V -S 65000 -C 10" "$RPING -c -a $a -V -S 65000 -C 10"
 	p=7471
 	cm_test "ucmatose-$f" 30 $p "ucmatose -b $a -f $([ $f = v4 ] && echo ip || echo ip6) -c 4 -C 20" \
 		"ucmatose -s $a -b $a -f $([ $f = v4 ] && echo ip || echo ip6) -c 4 -C 20"
@@ -56,7 +56,7 @@ many_connections() {
 	local before after
 	before=$(rdma resource show cm0)
 	for _ in $(seq $((20 / FACTOR + 3))); do
-		client_server_body "rping -s -a 192.0.2.1 -C 3" "rping -c -a 192.0.2.1 -C 3" || return 1
+		client_server_body "$RPING -s -a 192.0.2.1 -C 3" "$RPING -c -a 192.0.2.1 -C 3" || return 1
 	done
 	for _ in $(seq 100); do
 		after=$(rdma resource show cm0)
@@ -78,7 +78,7 @@ for netdev in veth0 br0; do
 	address=198.51.100.1
 	[ $netdev = veth0 ] || address=203.0.113.1
 	check "link_add_$netdev" 20 link_add cm1 $netdev || continue
-	cm_test "rping-$netdev" 30 7174 "rping -s -a $address -V -C $n" "rping -c -a $address -V -C $n"
+	cm_test "rping-$netdev" 30 7174 "$RPING -s -a $address -V -C $n" "$RPING -c -a $address -V -C $n"
 	cm_test "ucmatose-$netdev" 30 7471 "ucmatose -b $address -C 5" "ucmatose -s $address -b $address -C 5"
 	check "link_del_$netdev" 20 link_del cm1
 done

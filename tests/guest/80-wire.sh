@@ -23,7 +23,7 @@ families() {
 		pingpong "$f-rc-events" a "$f" rc -c -e -s 65537 -m 1024 -n $n
 		rdma_cm_programs "" b "$f" $n
 	done
-	[ -n "$all" ] || rdma_cm rping-v4 7174 b "rping -s -a $ADDRESS_b -V -C $n" "rping -c -a $ADDRESS_b -V -C $n"
+	[ -n "$all" ] || rdma_cm rping-v4 7174 b "$RPING -s -a $ADDRESS_b -V -C $n" "$RPING -c -a $ADDRESS_b -V -C $n"
 	check mckey-v4 60 mcast_body b 239.1.2.3
 }
 

@@ -23,7 +23,7 @@ families() {
 		host=b
 	done
 	for f in ${all:+v4 ll} v6; do rdma_cm_programs "" b $f $n; done
-	[ -n "$all" ] || rdma_cm rping-v4 7174 a "rping -s -a $ADDRESS_a -V -C $n" "rping -c -a $ADDRESS_a -V -C $n"
+	[ -n "$all" ] || rdma_cm rping-v4 7174 a "$RPING -s -a $ADDRESS_a -V -C $n" "$RPING -c -a $ADDRESS_a -V -C $n"
 	check mckey-v4 60 mcast_body b 239.1.2.3
 }
 

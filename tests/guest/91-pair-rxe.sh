@@ -35,8 +35,8 @@ shorter() {
 	pingpong a-v6-uc a v6 uc -c -s 9000 -m 1024 -n $n
 	pingpong b-v6-rc b v6 rc -c -s 9000 -m 1024 -n $n
 	pingpong b-v4-ud b v4 ud -c -s 1024 -n $n
-	rdma_cm a-rping-v6 7174 a "rping -s -a $ADDRESS6_a -V -S 65000 -C 5" "rping -c -a $ADDRESS6_a -V -S 65000 -C 5"
-	rdma_cm b-rping-v4 7174 b "rping -s -a $ADDRESS_b -V -C $n" "rping -c -a $ADDRESS_b -V -C $n"
+	rdma_cm a-rping-v6 7174 a "$RPING -s -a $ADDRESS6_a -V -S 65000 -C 5" "$RPING -c -a $ADDRESS6_a -V -S 65000 -C 5"
+	rdma_cm b-rping-v4 7174 b "$RPING -s -a $ADDRESS_b -V -C $n" "$RPING -c -a $ADDRESS_b -V -C $n"
 	data data-1024 v4 1024 RC
 }
 

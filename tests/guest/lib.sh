@@ -24,6 +24,8 @@ JOB=${JOB:-$(basename "$0" .sh)}
 export JOBDIR RESULTS FACTOR DEV_TYPE LANE JOB
 # the project's own programs
 export PATH=$JOBDIR/user/bin:$JOBDIR/user/install/bin:$JOBDIR/user/install/usr/bin:$PATH
+# shellcheck disable=SC2034 # for the jobs
+RPING=$JOBDIR/guest/rping.sh
 
 # --- results ----------------------------------------------------------------------------------------------------
 

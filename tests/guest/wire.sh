@@ -168,12 +168,12 @@ rdma_cm_programs() {
 	client=$(address "$(other "$host")" "$3")
 	if [ "$3" = ll ]; then
 		# each side has its own name for the link
-		rdma_cm "$1rping-ll" 7174 "$host" "rping -s -a ${server%\%*}%v$host -V -C $n" "rping -c -a $server -V -C $n"
+		rdma_cm "$1rping-ll" 7174 "$host" "$RPING -s -a ${server%\%*}%v$host -V -C $n" "$RPING -c -a $server -V -C $n"
 		return
 	fi
 	[ "$3" = v4 ] || f=ip6
-	rdma_cm "$1rping-$3" 7174 "$host" "rping -s -a $server -V -C $n" "rping -c -a $server -V -C $n"
-	rdma_cm "$1rping-$3-big" 7174 "$host" "rping -s -a $server -V -S 65000 -C 10" "rping -c -a $server -V -S 65000 -C 10"
+	rdma_cm "$1rping-$3" 7174 "$host" "$RPING -s -a $server -V -C $n" "$RPING -c -a $server -V -C $n"
+	rdma_cm "$1rping-$3-big" 7174 "$host" "$RPING -s -a $server -V -S 65000 -C 10" "$RPING -c -a $server -V -S 65000 -C 10"
 	rdma_cm "$1ucmatose-$3" 7471 "$host" "ucmatose -b $server -f $f -c 4 -C 20" \
 		"ucmatose -s $server -b $client -f $f -c 4 -C 20"
 	rdma_cm "$1udaddy-$3" 7174 "$host" "udaddy -b $server -c 2 -C 20" "udaddy -s $server -b $client -c 2 -C 20"
