@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# The conformance program, suite by suite, so that one that hangs or dies costs no other its result. All of it on a
+# The conformance program, in parts, so that one that hangs or dies costs no other its result. All of it on a
 # dummy interface; the data path once more on the other kinds.
 # timeout: 1500
 # timeout-long: 2400
@@ -9,25 +9,43 @@
 
 program=herald_conformance
 
-suites() { # FILTER
-	"$program" --gtest_list_tests --gtest_filter="$1" | sed -n 's/^\([^ ].*\)\.\( .*\)\{0,1\}$/\1/p'
+# Where it takes long to start a program, that many suites share one.
+together=1
+[ "$FACTOR" -lt 3 ] || together=8
+
+# list_cases FILTER: a line for each suite: its name, and its cases as a filter
+list_cases() {
+	"$program" --gtest_list_tests --gtest_filter="$1" | awk '
+		/^[^ ]+\./ { suite = substr($1, 1, length($1) - 1); order[n++] = suite }
+		/^ / { cases[suite] = cases[suite] ":" suite "." $1 }
+		END { for (i = 0; i < n; i++) print order[i], substr(cases[order[i]], 2) }'
 }
 
-# The cases of a suite that the filter has, as a filter.
-cases() { # SUITE FILTER
-	"$program" --gtest_list_tests --gtest_filter="$2" | awk -v suite="$1." '
-		/^[^ ]/ { on = $1 == suite }
-		on && /^ / { printf "%s%s%s", between, suite, $1; between = ":" }'
+declare -A cases_of
+# run_together SUITE...: one result per case
+run_together() {
+	local name=${1//\//-} filter='' suite
+	[ $# = 1 ] || name+=-and-$(($# - 1))
+	for suite; do filter+=:${cases_of[$suite]}; done
+	GTEST_LOG=$name GTEST_SECONDS=${SUITE_SECONDS:-200} gtest_run "$program" "${filter#:}"
+	[ $# -gt 1 ] || return
+	# one that hangs or dies takes along those that come after it
+	for suite; do
+		cut -f 2 "$RESULTS/$JOB.$program.$name.log.cases" | grep -q "^$suite\." || run_together "$suite"
+	done
 }
 
-# One result per case; NAME: in front of them where the suites run a second time.
 run_suites() { # DEVICE FILTER
-	local suite list
+	local suite filter list=()
 	export HERALD_DEV=$1
-	list=$(suites "$2")
-	[ -n "$list" ] || fail "suites" "no test matches $2"
-	for suite in $list; do
-		GTEST_LOG=${suite//\//-} GTEST_SECONDS=${SUITE_SECONDS:-200} gtest_run "$program" "$(cases "$suite" "$2")"
+	while read -r suite filter; do
+		list+=("$suite")
+		cases_of[$suite]=$filter
+	done < <(list_cases "$2")
+	[ ${#list[@]} -gt 0 ] || fail "suites" "no test matches $2"
+	while [ ${#list[@]} -gt 0 ]; do
+		run_together "${list[@]:0:together}"
+		list=("${list[@]:together}")
 	done
 }
 
