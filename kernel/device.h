@@ -290,7 +290,8 @@ bool herald_dev_is_at(struct herald_dev *dev, struct net *net, const union ib_gi
  * @gid: the GID
  * @from: as for herald_dev_is_at()
  *
- * Prefers @hint (may be NULL) if that owns it too: a GID can be on several.
+ * A GID can be on several: a VLAN's device has those of the interface below as well.  @hint
+ * (may be NULL) is preferred, then the oldest, which is where RDMA CM listens.
  * Return: the device, valid until rcu_read_unlock(), or NULL.
  * Context: any, inside rcu_read_lock().
  */

@@ -364,13 +364,13 @@ static bool deliver(struct herald_qp *qp, struct herald_qp *peer, const struct h
 static bool is_datagram_peer(struct herald_qp *qp, struct herald_qp *peer,
 			     const struct herald_av *av)
 {
+	int from = herald_dev_av_ifindex(qp->dev, av);
 	bool yes;
 
-	if (peer->type != IB_QPT_UD || !reachable(qp->dev, peer->dev))
+	if (!from || peer->type != IB_QPT_UD || !reachable(qp->dev, peer->dev))
 		return false;
 	rcu_read_lock();
-	yes = herald_dev_is_at(peer->dev, herald_dev_net(qp->dev), &av->dgid,
-			       herald_dev_av_ifindex(qp->dev, av));
+	yes = herald_dev_is_at(peer->dev, herald_dev_net(qp->dev), &av->dgid, from);
 	rcu_read_unlock();
 	return yes;
 }
@@ -378,8 +378,9 @@ static bool is_datagram_peer(struct herald_qp *qp, struct herald_qp *peer,
 static struct herald_qp *find_datagram_peer(struct herald_qp *qp, const struct herald_av *av,
 					    u32 qpn)
 {
+	int from = herald_dev_av_ifindex(qp->dev, av);
 	struct herald_qp *peer = NULL;
-	struct herald_dev *dev;
+	struct herald_dev *dev = NULL;
 
 	if (qpn != 1) {
 		peer = herald_qp_find(qpn);
@@ -390,8 +391,8 @@ static struct herald_qp *find_datagram_peer(struct herald_qp *qp, const struct h
 		return peer;
 	}
 	rcu_read_lock();
-	dev = herald_dev_find_by_gid(herald_dev_net(qp->dev), &av->dgid,
-				     herald_dev_av_ifindex(qp->dev, av), qp->dev);
+	if (from)
+		dev = herald_dev_find_by_gid(herald_dev_net(qp->dev), &av->dgid, from, qp->dev);
 	if (dev && reachable(qp->dev, dev))
 		peer = herald_qp_find_gsi(dev);
 	rcu_read_unlock();

@@ -82,6 +82,7 @@ bool herald_wire_has_others(struct herald_dev *dev)
 bool herald_wire_wanted(struct herald_qp *qp, const struct herald_av *av)
 {
 	bool local;
+	int from;
 
 	switch (herald_wire_mode()) {
 	case HERALD_WIRE_OFF:
@@ -91,9 +92,10 @@ bool herald_wire_wanted(struct herald_qp *qp, const struct herald_av *av)
 	default:
 		break;
 	}
+	/* a source address that is gone: there is no route from it, and nobody is near it */
+	from = herald_dev_av_ifindex(qp->dev, av);
 	rcu_read_lock();
-	local = herald_dev_find_by_gid(herald_dev_net(qp->dev), &av->dgid,
-				       herald_dev_av_ifindex(qp->dev, av), qp->dev);
+	local = from && herald_dev_find_by_gid(herald_dev_net(qp->dev), &av->dgid, from, qp->dev);
 	rcu_read_unlock();
 	return !local;
 }

@@ -88,6 +88,15 @@ nobodys_address() {
 }
 malformed_more() { [ "$(counter a wire_rx_malformed)" -gt "$1" ]; }
 
+# A VLAN's device has the addresses of the interface below in its table as well. RDMA CM listens at the oldest device that has an
+# address, and so its messages are for that one.
+vlan() {
+	try_module 8021q
+	ip link add va.10 link va type vlan id 10 && ip link set va.10 up && rdma link del wa &&
+		rdma link add wv type "$DEV_TYPE" netdev va.10 && device a && wait_until gid a v4
+}
+vlan_gone() { rdma link del wv && ip link del va.10; }
+
 vrf() {
 	try_module vrf
 	ip link add red type vrf table 7 && ip link set red up && ip link set vc master red || return 1
@@ -115,6 +124,11 @@ for kind in rc uc ud; do
 done
 check other-link 30 reaches_nobody
 check nobodys-address 30 nobodys_address
+if check vlan 30 vlan; then
+	rdma_cm below-vlan 7174 a "$RPING -s -a $ADDRESS_a -V -C 10" "$RPING -c -a $ADDRESS_a -V -C 10"
+	rdma_cm below-vlan-v6 7174 a "$RPING -s -a $ADDRESS6_a -V -C 10" "$RPING -c -a $ADDRESS6_a -V -C 10"
+	check vlan-gone 30 vlan_gone
+fi
 if check vrf 30 vrf; then
 	for family in v4 v6; do
 		for kind in rc uc ud; do
