@@ -60,13 +60,13 @@ help:
 	@echo "demo             from nothing to NFS over RDMA in a UML kernel, step by step: seconds once built"
 	@echo "test             everything, on the lanes in LANES=\"host uml debug stock pair\""
 	@echo "test-long        every job in all its lanes, which takes hours"
-	@echo "mutations        break each rule's code on purpose, see its tests fail: half an hour"
+	@echo "mutations        break each rule's code on purpose, see its tests fail: hours"
 	@echo "lane-uml         one lane (lane-debug, lane-stock, lane-pair), the jobs in JOBS_UML"
 	@echo "lanes-setup      fetch and build what the lanes need, run nothing"
 	@echo "bench            speed against rxe, siw and the machine's limits; BENCH=short for a first look"
 	@echo "bench-native     what polling and arming cost in user space, beside librxe"
 	@echo "torture          completion events under random load in a UML kernel, for TORTURE_SECONDS (an hour)"
-	@echo "fuzz             arbitrary bytes as packets, under sanitizers, for FUZZ_SECONDS (ten minutes)"
+	@echo "fuzz             arbitrary bytes as packets, under sanitizers, for FUZZ_SECONDS (ten minutes) each"
 	@echo "clean            remove all that was built here"
 
 -include $(wildcard mk/*.mk)

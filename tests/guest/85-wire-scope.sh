@@ -100,7 +100,7 @@ vlan_gone() { rdma link del wv && ip link del va.10; }
 vrf() {
 	try_module vrf
 	ip link add red type vrf table 7 && ip link set red up && ip link set vc master red || return 1
-	# as Linux' documentation of VRF has it: the VRF's table is asked before the local one, and a socket of no VRF hears of VRFs
+	# the VRF's table is asked before the local one, and a socket of no VRF hears of VRFs
 	local_table 0 32765 && sysctl -qw net.ipv4.udp_l3mdev_accept=1 || return 1
 	ip addr add $ADDRESS_b/24 dev vc && on d ip addr add $ADDRESS_a/24 dev vd || return 1
 	ip addr add $ADDRESS6_b/64 dev vc nodad && on d ip addr add $ADDRESS6_a/64 dev vd nodad || return 1
