@@ -129,7 +129,7 @@ control() {
 	column pid "$USER_PID" || return 1
 	ctl 0 hold h0 "$CQN" || return 1
 	for command in release release-before-arm release-after-arm; do ctl 0 $command h0 "$CQN" 1 || return 1; done
-	ctl 5 reorder h0 "$CQN" 42 && says h0 "CQ $CQN" resume || return 1
+	ctl 5 reorder h0 "$CQN" 42 && says h0 "CQ $CQN" "resume h0 $CQN first" || return 1
 	ctl 0 resume h0 "$CQN" || return 1
 	ctl 0 --json reorder h0 "$CQN" 42 && json "j == {'device': 'h0', 'done': 'reorder $CQN 42'}" || return 1
 	ctl 0 resume h0 "$CQN" || return 1

@@ -71,8 +71,9 @@ Failure explain_control(int error, const std::string &device, const std::string 
 		return {Exit::Unsupported,
 			fmt::format("{}: this herald or this kernel cannot do '{}'", device, command)};
 	case EBUSY:
-		return {Exit::Busy, fmt::format("{}: {} is being held or reordered already: heraldctl resume {} first",
-						device, object, device)};
+		return {Exit::Busy,
+			fmt::format("{}: {} is being held or reordered already: heraldctl resume {} {} first", device,
+				    object, device, object.substr(object.rfind(' ') + 1))};
 	case ENOSPC:
 		return {Exit::Busy, fmt::format("{}: so many faults are armed that '{}' is one too many: "
 						"heraldctl fault {} clear",

@@ -244,8 +244,10 @@ bool wire_is_off()
 Check check_port()
 {
 	const bool off = wire_is_off();
-	/* devices hold the port of the network namespaces that they are in */
-	const bool own = !off && !find_devices().empty();
+	/* devices hold the port of the network namespaces that they are in; of others' the interface is not seen */
+	const auto devices = find_devices();
+	const bool own = !off && std::any_of(devices.begin(), devices.end(),
+					     [](const Device &device) { return !device.netdev.empty(); });
 	bool held = false;
 	Strings owners;
 
@@ -269,8 +271,10 @@ Check check_port()
 			  fmt::format("{} is used by {}; herald does without", kRocePort, join(owners, ", ")));
 	if (owners.empty())
 		return ok("udp-port", fmt::format("{} is {}", kRocePort, held ? "herald's" : "free"));
-	return finding("udp-port", fmt::format("{} (RoCE v2) is used by {}", kRocePort, join(owners, ", ")),
-		       "end it, or delete the other RDMA links (rdma link del)");
+	return finding(
+		"udp-port", fmt::format("{} (RoCE v2) is used by {}", kRocePort, join(owners, ", ")),
+		"end it, or delete the other RDMA links (rdma link del; before Linux 7 also rmmod rdma_rxe), or load "
+		"herald with wire=off");
 }
 
 Check check_debugfs()

@@ -359,7 +359,7 @@ TEST(Messages, OfCommandsNameObjectAndRemedy)
 	expect_says(explain(ENOENT), Exit::NotFound, {"hd0", "no CQ 5", "heraldctl show hd0"});
 	expect_says(explain(EPERM), Exit::Denied, {"hd0", "heraldctl allow hd0 on", "provoke=1"});
 	expect_says(explain(EOPNOTSUPP), Exit::Unsupported, {"hd0", "hold 5"});
-	expect_says(explain(EBUSY), Exit::Busy, {"hd0", "CQ 5", "resume"});
+	expect_says(explain(EBUSY), Exit::Busy, {"hd0", "CQ 5", "resume hd0 5 first"});
 	expect_says(explain(EINVAL), Exit::Failed, {"hd0", "hold 5"});
 	expect_says(explain_control(EINVAL, "hd0", "provoke qp-fatal 7", "QP 7"), Exit::Failed,
 		    {"hd0", "qp-fatal 7", "state of QP 7"});
